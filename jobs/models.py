@@ -1,0 +1,117 @@
+"""Jobs, their attempts and their story."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from django.db import models
+from django.db.models import Q
+
+from jobs.domain.states import TERMINAL, Form, JobState, PriorityClass, Wish
+from portal.core.ids import new_id
+
+
+def _choices(kind: type[StrEnum]) -> list[tuple[str, str]]:
+    return [(member.value, member.value) for member in kind]
+
+
+class JobArray(models.Model):
+    """One submission with several members that differ in ``GPUCOMMONS_ARRAY_INDEX`` alone."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    project_id = models.CharField(max_length=36)
+    size = models.PositiveIntegerField()
+    submitted_at = models.DateTimeField()
+
+
+class Job(models.Model):
+    """What a user asked for. ``wait_*`` say why it waits and where it stands in the queue."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    project = models.ForeignKey("accounts.Project", on_delete=models.PROTECT, related_name="+")
+    number = models.PositiveIntegerField()
+    submitted_by = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="+")
+    array = models.ForeignKey(JobArray, null=True, on_delete=models.PROTECT, related_name="members")
+    array_index = models.PositiveIntegerField(null=True)
+    name = models.CharField(max_length=100)
+    command = models.JSONField()
+    env = models.JSONField(default=dict)
+    memory_mib = models.PositiveIntegerField(null=True)
+    compute_milli = models.PositiveIntegerField()
+    form = models.CharField(max_length=10, choices=_choices(Form), default=Form.ANY)
+    gpu_model = models.CharField(max_length=100, blank=True)
+    priority = models.CharField(
+        max_length=10, choices=_choices(PriorityClass), default=PriorityClass.NORMAL
+    )
+    time_limit_s = models.PositiveIntegerField(null=True)
+    max_attempts = models.PositiveIntegerField(default=3)
+    state = models.CharField(max_length=10, choices=_choices(JobState), default=JobState.QUEUED)
+    wish = models.CharField(max_length=10, choices=_choices(Wish), default=Wish.RUN)
+    submitted_at = models.DateTimeField()
+    queued_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    exit_code = models.IntegerField(null=True)
+    exit_signal = models.PositiveSmallIntegerField(null=True)
+    reason_code = models.CharField(max_length=64, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+    wait_code = models.CharField(max_length=64, blank=True)
+    wait_reason = models.CharField(max_length=500, blank=True)
+    wait_position = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "number"], name="job_number_once"),
+            models.CheckConstraint(
+                condition=Q(state__in=[state.value for state in JobState]), name="job_state_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=False, state__in=[s.value for s in sorted(TERMINAL)])
+                | (Q(ended_at__isnull=True) & ~Q(state__in=[s.value for s in sorted(TERMINAL)])),
+                name="job_ended_when_terminal",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["queued_at"], condition=Q(state="QUEUED"), name="job_queue"
+            ),
+            models.Index(fields=["project", "-submitted_at"], name="job_by_project"),
+            models.Index(fields=["-submitted_at"], name="job_newest"),
+        ]
+
+
+class Attempt(models.Model):
+    """One try at running a job. Open until ``ended_at``; a job has at most one open attempt."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="attempts")
+    number = models.PositiveIntegerField()
+    lease_id = models.CharField(max_length=36, unique=True)
+    node_id = models.CharField(max_length=36)
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    exit_code = models.IntegerField(null=True)
+    exit_signal = models.PositiveSmallIntegerField(null=True)
+    end_reason = models.CharField(max_length=32, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="attempt_number_once"),
+            models.UniqueConstraint(
+                fields=["job"], condition=Q(ended_at__isnull=True), name="attempt_open_once"
+            ),
+        ]
+
+
+class Transition(models.Model):
+    """One change of a job's state with its cause and actor: the story that the user sees."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="transitions")
+    at = models.DateTimeField()
+    from_state = models.CharField(max_length=10, blank=True)
+    to_state = models.CharField(max_length=10)
+    event = models.CharField(max_length=32)
+    actor = models.CharField(max_length=200)
+    attempt_number = models.PositiveIntegerField(null=True)
+    detail = models.CharField(max_length=500, blank=True)

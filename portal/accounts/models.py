@@ -1,0 +1,106 @@
+"""Who pays, where people work, and who they are."""
+
+from __future__ import annotations
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.db.models import Q
+
+from portal.accounts.roles import Role
+from portal.core.ids import new_id
+
+
+class UserManager(BaseUserManager["User"]):
+    """Finds users by name, as Django's sign-in wants it; services make them."""
+
+
+class User(AbstractBaseUser):
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    name = models.CharField(max_length=150, unique=True)
+    email = models.EmailField(blank=True)
+    is_active = models.BooleanField(default=True)
+    is_platform_admin = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+
+    USERNAME_FIELD = "name"
+    REQUIRED_FIELDS: list[str] = []  # noqa: RUF012  (Django reads the class attribute)
+    objects = UserManager()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Tenant(models.Model):
+    """Who pays: an organisation unit; tenants form a tree of any depth.
+
+    ``path`` lists the ids from the root to this tenant, ``/a/b/``: a tenant's subtree is a prefix.
+    """
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    name = models.CharField(max_length=100)
+    slug = models.SlugField(max_length=50, unique=True)
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    path = models.CharField(max_length=1000, unique=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Project(models.Model):
+    """Where people work: owns jobs; the unit of fair share."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="projects")
+    name = models.CharField(max_length=100)
+    slug = models.SlugField(max_length=50, unique=True)
+    last_job_number = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """A role of a user in one project, or in one tenant and everything below it."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    project = models.ForeignKey(
+        Project, null=True, on_delete=models.CASCADE, related_name="memberships"
+    )
+    tenant = models.ForeignKey(Tenant, null=True, on_delete=models.CASCADE, related_name="+")
+    role = models.CharField(max_length=20, choices=[(role.value, role.value) for role in Role])
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(project__isnull=True) ^ Q(tenant__isnull=True),
+                name="membership_in_one_place",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "project"],
+                condition=Q(project__isnull=False),
+                name="membership_once_per_project",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "tenant"],
+                condition=Q(tenant__isnull=False),
+                name="membership_once_per_tenant",
+            ),
+        ]
+
+
+class ApiToken(models.Model):
+    """A key for programs: only a keyed digest is kept; scopes are a subset of its owner's."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12, unique=True)
+    digest = models.CharField(max_length=64)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)

@@ -1,0 +1,58 @@
+"""The configuration of the portal: the only module that reads the environment.
+
+Every value is set by ``GPUCOMMONS_<NAME>``. Nothing set means the embedded default: SQLite, the
+in-process broker and a data folder ``var`` beside ``manage.py``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Config(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="GPUCOMMONS_", frozen=True, extra="ignore")
+
+    data: Path = Field(default=ROOT / "var", description="folder of everything that must last")
+    database_url: str = Field(default="", description="postgresql://...; empty: SQLite in data")
+    redis_url: str = Field(default="", description="broker, cache and hints; empty: in-process")
+    secret_key_file: Path | None = Field(default=None, description="default: data/secret_key")
+    debug: bool = False
+    public_url: str = Field(default="http://127.0.0.1:8000", description="how browsers reach us")
+    allowed_hosts: list[str] = Field(default_factory=lambda: ["127.0.0.1", "localhost", "[::1]"])
+    currency: str = "EUR"
+    log_level: str = "INFO"
+    agent_timeout_s: float = Field(default=5.0, gt=0, description="deadline of a call to an agent")
+    reconcile_interval_s: float = Field(default=5.0, gt=0)
+    unreachable_after_s: float = Field(default=15.0, gt=0)
+    worker_threads: int = Field(default=6, ge=1)
+    crash_points: bool = Field(default=False, description="tests only: obey data/crash_at")
+
+    @cached_property
+    def embedded(self) -> bool:
+        return not self.redis_url
+
+    def secret_key(self) -> str:
+        """Read the signing key; the embedded default makes one on first use, mode 0600."""
+        path = self.secret_key_file or self.data / "secret_key"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            partial = path.with_suffix(f".{secrets.token_hex(4)}")
+            partial.touch(mode=0o600)
+            partial.write_text(secrets.token_urlsafe(48))
+            try:
+                path.hardlink_to(partial)
+            except FileExistsError:
+                pass
+            finally:
+                partial.unlink()
+        return path.read_text().strip()
+
+
+config = Config()

@@ -1,0 +1,84 @@
+"""The outbox: effects outside the database, written with the change that wants them.
+
+`put` joins the caller's transaction; after its commit a task of the topic is sent to the workers,
+and `send_due` of the slow loop sends again whatever was not `done` in time. Delivery is at least
+once: receivers are idempotent. This module and `portal.celery` alone send tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from celery import current_app
+from django.db import transaction
+from django.db.models import F
+from kombu.exceptions import OperationalError as BrokerLost
+
+from portal.core import crash
+from portal.core.locks import guarded
+from portal.core.models import OutboxMessage
+
+_log = structlog.get_logger(__name__)
+FIRST_RETRY = timedelta(seconds=5)
+LAST_RETRY = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A kind of message: the task that delivers it (message id, reference) and its queue."""
+
+    name: str
+    task: str
+    queue: str
+
+
+_topics: dict[str, Topic] = {}
+
+
+def register(topic: Topic) -> Topic:
+    _topics[topic.name] = topic
+    return topic
+
+
+def put(topic: Topic, refs: Iterable[str], *, now: datetime) -> None:
+    """Write one message for each reference inside the current transaction."""
+    messages = OutboxMessage.objects.bulk_create(
+        OutboxMessage(topic=topic.name, ref=ref, created_at=now, due_at=now + FIRST_RETRY)
+        for ref in refs
+    )
+    pairs = [(message.pk, message.ref) for message in messages]
+    transaction.on_commit(lambda: _send(topic, pairs))
+
+
+def done(message_ids: Iterable[int]) -> None:
+    """The receiver has seen these messages."""
+    with guarded():
+        OutboxMessage.objects.filter(pk__in=list(message_ids)).delete()
+    crash.point("outbox.done")
+
+
+def send_due(now: datetime) -> int:
+    """Send again what is due, with a back-off that doubles up to five minutes; how many."""
+    due = list(OutboxMessage.objects.filter(due_at__lte=now).order_by("pk")[:500])
+    for message in due:
+        wait = min(FIRST_RETRY * 2 ** min(message.tries, 10), LAST_RETRY)
+        with guarded():
+            claimed = OutboxMessage.objects.filter(pk=message.pk, due_at=message.due_at).update(
+                due_at=now + wait, tries=F("tries") + 1
+            )
+        if claimed:
+            _send(_topics[message.topic], [(message.pk, message.ref)])
+    return len(due)
+
+
+def _send(topic: Topic, pairs: list[tuple[int, str]]) -> None:
+    crash.point(f"outbox.send.{topic.name}")
+    for message_id, ref in pairs:
+        try:
+            current_app.send_task(topic.task, args=[message_id, ref], queue=topic.queue)
+        except BrokerLost as error:
+            _log.warning("outbox.broker_lost", topic=topic.name, error=str(error))
+            return
