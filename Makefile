@@ -2,18 +2,35 @@
 PORT ?= 8000
 DATA ?= var
 
-.PHONY: setup run lock format
 .DEFAULT_GOAL := setup
+.PHONY: setup run check test test-quick soak openapi lock format
 
 setup:
 	@deploy/scripts/setup.sh
 
 run: setup
-	@exec .venv/bin/python manage.py up --port $(PORT) --data "$(DATA)"
+	@exec .venv/bin/python manage.py up --port "$(PORT)" --data "$(DATA)"
+
+check: setup
+	@deploy/scripts/check.sh
+
+test: setup
+	@deploy/scripts/install-test-services.sh
+	@deploy/scripts/test.sh sqlite postgres e2e
+
+test-quick: setup
+	@deploy/scripts/test.sh sqlite
+
+soak: setup
+	@deploy/scripts/install-test-services.sh
+	@deploy/scripts/test.sh soak
+
+openapi: setup
+	@.venv/bin/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
 
 lock: setup
 	@deploy/scripts/lock.sh requirements
 
 format: setup
-	.venv/bin/ruff format .
-	.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+	@.venv/bin/ruff check --fix .

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Runs the tests in parts; a part that fails does not hide the next. Parts: sqlite postgres e2e soak.
+set -u
+cd "$(dirname "$0")/../.."
+
+failed=
+part() {
+    name=$1
+    shift
+    echo "== tests: $name"
+    .venv/bin/python -m pytest -p no:cacheprovider --randomly-seed=1 "$@" || failed="$failed $name"
+}
+
+for name in "$@"; do
+    case $name in
+        sqlite) part sqlite --backend sqlite -n 2 --ignore tests/e2e tests ;;
+        postgres) part postgres --backend postgres -n 2 $(ls -d tests/db tests/api tests/web tests/stateful tests/migrations 2>/dev/null) ;;
+        e2e) part e2e --backend sqlite tests/e2e ;;
+        soak) part soak --backend sqlite -m soak --timeout 1800 tests ;;
+        *) echo "no part named $name" >&2; exit 2 ;;
+    esac
+done
+
+if [ -n "$failed" ]; then
+    echo "FAILED parts of the tests:$failed"
+    exit 1
+fi
