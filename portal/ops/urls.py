@@ -1,0 +1,13 @@
+"""What operators and their probes ask."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from portal.ops import health
+
+app_name = "ops"
+urlpatterns = [
+    path("livez", health.livez, name="livez"),
+    path("readyz", health.readyz, name="readyz"),
+]

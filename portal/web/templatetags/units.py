@@ -1,0 +1,77 @@
+"""How quantities look on pages: GiB and percent here, MiB and thousandths everywhere inside."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django import template
+
+from portal.core.money import Money
+
+register = template.Library()
+ABSENT = "–"
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+@register.filter
+def gib(memory_mib: int | None) -> str:
+    """MiB as ``8 GiB``; small sizes stay ``512 MiB``."""
+    if memory_mib is None:
+        return ABSENT
+    return f"{memory_mib} MiB" if memory_mib < 1024 else f"{_decimal(memory_mib / 1024)} GiB"
+
+
+@register.filter
+def percent(milli: int | None) -> str:
+    """Thousandths as ``25 %``."""
+    return ABSENT if milli is None else f"{_decimal(milli / 10)} %"
+
+
+@register.filter
+def percentage(value: float | None) -> str:
+    """A measured percentage as ``37.5 %``; absent stays absent, never 0."""
+    return ABSENT if value is None else f"{value:.1f}".removesuffix(".0") + " %"
+
+
+@register.filter
+def gpus(milli: int | None) -> str:
+    """Equivalents as GPUs: ``2.5``."""
+    return ABSENT if milli is None else f"{milli / 1000:.3f}".rstrip("0").rstrip(".")
+
+
+@register.filter
+def money(value: Money | None) -> str:
+    return ABSENT if value is None else value.display()
+
+
+@register.filter
+def period(seconds: float | None) -> str:
+    """Seconds as the two largest units: ``2 h 5 min``; below a minute ``4.2 s``."""
+    if seconds is None:
+        return ABSENT
+    if seconds < 60:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    whole = int(seconds)
+    sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts = []
+    for unit, size in sizes:
+        count, whole = divmod(whole, size)
+        if count or parts:
+            parts.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)
+
+
+@register.filter
+def lasted(started_at: datetime | None, ended_at: datetime | None) -> str:
+    """The time between two moments."""
+    if started_at is None or ended_at is None:
+        return ABSENT
+    return period((ended_at - started_at) / timedelta(seconds=1))
+
+
+@register.filter
+def utc(moment: datetime | None) -> str:
+    return ABSENT if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
