@@ -7,7 +7,7 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
-from jobs.domain.states import TERMINAL, Form, JobState, PriorityClass, Wish
+from jobs.domain.states import PRIORITY_OF, TERMINAL, Form, JobState, PriorityClass, Wish
 from portal.core.ids import new_id
 
 
@@ -25,7 +25,12 @@ class JobArray(models.Model):
 
 
 class Job(models.Model):
-    """What a user asked for. ``wait_*`` say why it waits and where it stands in the queue."""
+    """What a user asked for. ``wait_*`` say why it waits.
+
+    Without ``memory_mib`` it gets the part of the GPU's memory that ``compute_milli`` is of its
+    compute, and the other way round; with neither, a whole GPU. ``priority`` is a number so that
+    the queue's order is the index's order.
+    """
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
     project = models.ForeignKey("accounts.Project", on_delete=models.PROTECT, related_name="+")
@@ -37,12 +42,10 @@ class Job(models.Model):
     command = models.JSONField()
     env = models.JSONField(default=dict)
     memory_mib = models.PositiveIntegerField(null=True)
-    compute_milli = models.PositiveIntegerField()
+    compute_milli = models.PositiveIntegerField(null=True)
     form = models.CharField(max_length=10, choices=_choices(Form), default=Form.ANY)
     gpu_model = models.CharField(max_length=100, blank=True)
-    priority = models.CharField(
-        max_length=10, choices=_choices(PriorityClass), default=PriorityClass.NORMAL
-    )
+    priority = models.SmallIntegerField(default=PRIORITY_OF[PriorityClass.NORMAL])
     time_limit_s = models.PositiveIntegerField(null=True)
     max_attempts = models.PositiveIntegerField(default=3)
     state = models.CharField(max_length=10, choices=_choices(JobState), default=JobState.QUEUED)
@@ -57,7 +60,6 @@ class Job(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     wait_code = models.CharField(max_length=64, blank=True)
     wait_reason = models.CharField(max_length=500, blank=True)
-    wait_position = models.PositiveIntegerField(null=True)
 
     class Meta:
         constraints = [
@@ -73,7 +75,9 @@ class Job(models.Model):
         ]
         indexes = [
             models.Index(
-                fields=["queued_at"], condition=Q(state="QUEUED"), name="job_queue"
+                fields=["-priority", "queued_at", "id"],
+                condition=Q(state="QUEUED"),
+                name="job_queue",
             ),
             models.Index(fields=["project", "-submitted_at"], name="job_by_project"),
             models.Index(fields=["-submitted_at"], name="job_newest"),

@@ -34,6 +34,10 @@ class PriorityClass(StrEnum):
     HIGH = "high"
 
 
+PRIORITY_OF = {PriorityClass.LOW: -10, PriorityClass.NORMAL: 0, PriorityClass.HIGH: 10}
+CLASS_OF = {number: name for name, number in PRIORITY_OF.items()}
+
+
 class Form(StrEnum):
     """Which kind of slice a job accepts."""
 

@@ -1,0 +1,85 @@
+"""Which slice of a GPU serves a request, and how much of the GPU it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobs.domain.states import Form
+from jobs.scheduling import mig
+from jobs.scheduling.view import GpuState, Request
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A slice that would serve: ``waste_milli`` is what it holds beyond the request."""
+
+    kind: str
+    memory_mib: int
+    compute_milli: int
+    equivalent_milli: int
+    waste_milli: int
+    instance: mig.Placement | None = None
+
+
+def equivalent_milli(compute_milli: int, memory_mib: int, gpu_memory_mib: int) -> int:
+    """The larger of the compute part and the memory part, in thousandths, memory rounded up."""
+    memory_part = -(-memory_mib * 1000 // gpu_memory_mib)
+    return min(1000, max(compute_milli, memory_part))
+
+
+def share_of(request: Request, gpu_memory_mib: int) -> tuple[int, int]:
+    """Compute and memory of a share on this GPU; an absent size follows from the other one."""
+    compute, memory = request.compute_milli, request.memory_mib
+    if compute is None:
+        compute = 1000 if memory is None else max(1, -(-memory * 1000 // gpu_memory_mib))
+    if memory is None:
+        memory = gpu_memory_mib * compute // 1000
+    return compute, memory
+
+
+def offers(request: Request, gpu: GpuState) -> Iterator[Offer]:
+    """Every kind of slice that this GPU can give for the request now."""
+    if request.gpu_model and request.gpu_model.lower() not in gpu.model.lower():
+        return
+    if gpu.mode == "mig":
+        yield from _instances(request, gpu)
+        return
+    compute, memory = share_of(request, gpu.memory_mib)
+    if compute > 1000 or memory > gpu.memory_mib:
+        return
+    if request.wants_whole or (gpu.mode == "whole" and request.form is Form.ANY):
+        if gpu.compute_leased_milli == 0 and gpu.memory_leased_mib == 0 and _allows_whole(request):
+            asked = equivalent_milli(compute, memory, gpu.memory_mib)
+            yield Offer("whole", gpu.memory_mib, 1000, 1000, 1000 - asked)
+        return
+    fits = (
+        gpu.compute_leased_milli + compute <= 1000
+        and gpu.memory_leased_mib + memory <= gpu.memory_mib
+    )
+    if gpu.mode == "share" and request.form in (Form.ANY, Form.SHARE) and fits:
+        yield Offer("share", memory, compute, equivalent_milli(compute, memory, gpu.memory_mib), 0)
+
+
+def _allows_whole(request: Request) -> bool:
+    return request.form in (Form.ANY, Form.WHOLE)
+
+
+def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
+    family = mig.family_of(gpu.model)
+    if family is None or request.form not in (Form.ANY, Form.MIG):
+        return
+    if request.wants_whole and request.form is Form.ANY:
+        return
+    compute, memory = share_of(request, gpu.memory_mib)
+    asked = equivalent_milli(compute, memory, gpu.memory_mib)
+    for profile in family.profiles:
+        held = mig.memory_mib(family, profile, gpu.memory_mib)
+        if held < memory or profile.compute_slices * 1000 < compute * family.compute_slices:
+            continue
+        instance = mig.best_start(family, gpu.instances, profile.name)
+        if instance is None:
+            continue
+        given = mig.compute_milli(family, profile)
+        size = equivalent_milli(given, held, gpu.memory_mib)
+        yield Offer("mig", held, given, size, size - asked, instance)

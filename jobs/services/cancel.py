@@ -1,0 +1,78 @@
+"""Cancelling: a wish. A waiting job is cancelled at once, another when its node has stopped it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jobs.domain.states import ACTIVE, TERMINAL, JobState, Wish
+from jobs.domain.transitions import EventKind
+from jobs.models import Attempt, Job, Transition
+from jobs.selectors import access_array, access_job
+from jobs.services.outbox import LEASE
+from jobs.services.story import move
+from portal.accounts.access import Principal
+from portal.accounts.roles import Scope
+from portal.core import audit, crash, outbox
+from portal.core.audit import Actor
+from portal.core.locks import guarded, lock_rows
+from portal.fleet import services as fleet
+
+
+def cancel_job(*, principal: Principal, job_id: str, now: datetime) -> str:
+    """Wish the job cancelled; give its id. Wishing twice, or after its end, changes nothing."""
+    job = access_job(principal, job_id, need=Scope.JOBS_WRITE)
+    _cancel([job.pk], actor=principal.actor, now=now)
+    return job.pk
+
+
+def cancel_array(*, principal: Principal, array_id: str, now: datetime) -> None:
+    """Wish every member of the array cancelled that has not ended."""
+    array = access_array(principal, array_id, need=Scope.JOBS_WRITE)
+    members = Job.objects.filter(array=array).exclude(state__in=TERMINAL)
+    _cancel(list(members.values_list("pk", flat=True)), actor=principal.actor, now=now)
+
+
+def _cancel(job_ids: list[str], *, actor: Actor, now: datetime) -> None:
+    with guarded():
+        wished = [
+            job
+            for job in lock_rows(Job.objects.filter(pk__in=job_ids, wish=Wish.RUN))
+            if job.state not in TERMINAL
+        ]
+        story: list[Transition] = []
+        for job in wished:
+            job.wish = Wish.CANCEL
+            audit.record(
+                actor=actor,
+                verb="job.cancelled",
+                object_type="job",
+                object_id=job.pk,
+                project_id=job.project_id,
+                now=now,
+            )
+            if job.state == JobState.QUEUED:
+                story.append(
+                    move(
+                        job,
+                        EventKind.CANCELLED,
+                        now=now,
+                        actor=actor.name,
+                        code="cancelled",
+                        detail="Cancelled while it waited.",
+                    )
+                )
+        Job.objects.bulk_update(
+            wished,
+            ["wish", "state", "ended_at", "reason_code", "reason", "wait_code", "wait_reason"],
+        )
+        Transition.objects.bulk_create(story)
+        active = [job.pk for job in wished if job.state in ACTIVE]
+        lease_ids = list(
+            Attempt.objects.filter(job__in=active, ended_at__isnull=True).values_list(
+                "lease_id", flat=True
+            )
+        )
+        fleet.want_absent(lease_ids)
+        outbox.put(LEASE, lease_ids, now=now)
+        crash.point("cancel.written")
+    crash.point("cancel.committed")

@@ -1,0 +1,238 @@
+"""What a node observed becomes state here: started, ended, settled; each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agent.wire import LeaseReport, Observed
+from billing.services.metering import LeaseUse, meter
+from jobs.domain.states import JobState, Wish
+from jobs.domain.transitions import FREE_ENDS, End, EndKind, EventKind, judge_end
+from jobs.models import Attempt, Job, Transition
+from jobs.selectors import owner_ids_of
+from jobs.services.story import move
+from portal.accounts import selectors as accounts
+from portal.core import crash, hints
+from portal.core.locks import guarded, lock_rows
+from portal.fleet import services as fleet
+from portal.fleet.selectors import LeaseView, lease_views
+from quotas.domain.accounts import equivalent_milli
+from quotas.services import holds
+
+_JOB_FIELDS = [
+    "state",
+    "queued_at",
+    "started_at",
+    "ended_at",
+    "exit_code",
+    "exit_signal",
+    "reason_code",
+    "reason",
+    "wait_code",
+    "wait_reason",
+]
+_ATTEMPT_FIELDS = ["started_at", "ended_at", "exit_code", "exit_signal", "end_reason"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a lease: when its process ran (absent: never) and how it ended."""
+
+    lease_id: str
+    end: End
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a node's event log has been read."""
+
+    node_id: str
+    stream_id: str
+    after: int
+
+
+def ended_of(report: LeaseReport) -> Ended | None:
+    """The end that a report tells, if it tells one. Durations come from monotonic time."""
+    if report.observed is Observed.REFUSED:
+        return Ended(report.lease_id, End(EndKind.REFUSED, detail=report.detail), None, None)
+    if report.observed is Observed.ABSENT:
+        return Ended(report.lease_id, End(EndKind.NEVER_STARTED), None, None)
+    if report.observed is not Observed.ENDED:
+        return None
+    kind = EndKind(report.end_reason) if report.end_reason else EndKind.SUPERVISOR_LOST
+    ended_at = report.ended_at
+    if report.started_at and report.duration_ns is not None:
+        ended_at = report.started_at + timedelta(microseconds=report.duration_ns // 1000)
+    end = End(kind, report.exit_code, report.exit_signal, report.detail)
+    return Ended(report.lease_id, end, report.started_at, ended_at)
+
+
+def ingest(
+    reports: Iterable[LeaseReport], *, actor: str, now: datetime, cursor: Cursor | None = None
+) -> None:
+    """Apply reports in one transaction, with the cursor that they bring the log to.
+
+    Reports of attempts that have ended here already change nothing, so the same report may come by
+    an event, by the answer to a command and by reconciliation.
+    """
+    latest = {report.lease_id: report for report in reports}
+    ends = [ended for report in latest.values() if (ended := ended_of(report))]
+    with guarded():
+        attempts = _lock(latest, [ended.lease_id for ended in ends])
+        story: list[Transition] = []
+        for lease_id, report in latest.items():
+            if lease_id in attempts and report.started_at:
+                story += _started(attempts[lease_id], report, actor=actor, now=now)
+        story += _settle(attempts, ends, actor=actor, now=now)
+        _save(attempts.values(), story)
+        if cursor is not None:
+            fleet.advance_cursor(
+                node_id=cursor.node_id, stream_id=cursor.stream_id, cursor=cursor.after
+            )
+        crash.point("ingest.written")
+    crash.point("ingest.committed")
+
+
+def settle(ends: Iterable[Ended], *, actor: str, now: datetime) -> None:
+    """End attempts that no report will end: refused by the node, or lost with it."""
+    ends = list(ends)
+    with guarded():
+        lease_ids = [ended.lease_id for ended in ends]
+        attempts = _lock(lease_ids, lease_ids)
+        story = _settle(attempts, ends, actor=actor, now=now)
+        _save(attempts.values(), story)
+        crash.point("settle.written")
+    crash.point("settle.committed")
+
+
+def _lock(lease_ids: Iterable[str], ending: list[str]) -> dict[str, Attempt]:
+    """Lock what the reports touch, in the house's order, and give the open attempts by lease."""
+    rows = Attempt.objects.filter(lease_id__in=list(lease_ids), ended_at__isnull=True)
+    job_ids = {attempt.job_id for attempt in rows}
+    ending_rows = [attempt for attempt in rows if attempt.lease_id in ending]
+    if ending_rows:
+        holds.lock_accounts_of([attempt.pk for attempt in ending_rows])
+        fleet.lock_gpus_of([attempt.lease_id for attempt in ending_rows])
+    jobs = {job.pk: job for job in lock_rows(Job.objects.filter(pk__in=job_ids))}
+    attempts: dict[str, Attempt] = {}
+    for attempt in rows.all():
+        if attempt.job_id in jobs:
+            attempt.job = jobs[attempt.job_id]
+            attempts[attempt.lease_id] = attempt
+    return attempts
+
+
+def _started(
+    attempt: Attempt, report: LeaseReport, *, actor: str, now: datetime
+) -> list[Transition]:
+    if attempt.started_at is not None:
+        return []
+    attempt.started_at = report.started_at
+    attempt.job.started_at = report.started_at
+    fleet.lease_started(
+        attempt.lease_id,
+        started_at=report.started_at,
+        enforcement_memory=report.enforcement_memory or "",
+        enforcement_compute=report.enforcement_compute or "",
+    )
+    return [move(attempt.job, EventKind.STARTED, now=now, actor=actor, attempt_number=attempt.number)]
+
+
+def _settle(
+    attempts: Mapping[str, Attempt], ends: Iterable[Ended], *, actor: str, now: datetime
+) -> list[Transition]:
+    """Release and meter the leases, give the holds back, and decide what the ends mean."""
+    ends = [ended for ended in ends if ended.lease_id in attempts]
+    if not ends:
+        return []
+    holds.release_all([attempts[ended.lease_id].pk for ended in ends], now=now)
+    fleet.release_leases(
+        [
+            fleet.Released(ended.lease_id, started_at=ended.started_at, ended_at=ended.ended_at)
+            for ended in ends
+        ],
+        now=now,
+    )
+    leases = lease_views([ended.lease_id for ended in ends])
+    meter(
+        [
+            lease_use(attempts[ended.lease_id], leases[ended.lease_id], ended.started_at, ended.ended_at)
+            for ended in ends
+            if ended.started_at and ended.ended_at
+        ],
+        final=True,
+        now=now,
+    )
+    hints.give_on_commit(hints.Hint.SCHEDULE)
+    return [_end(attempts[ended.lease_id], ended, actor=actor, now=now) for ended in ends]
+
+
+def lease_use(
+    attempt: Attempt, lease: LeaseView, started_at: datetime, until: datetime
+) -> LeaseUse:
+    """What is metered of a lease: the share that it holds, from start to ``until``."""
+    job = attempt.job
+    return LeaseUse(
+        lease_id=lease.id,
+        job_id=job.pk,
+        project_id=job.project_id,
+        tenant_id=accounts.project_info(job.project_id).tenant_id,
+        user_id=job.submitted_by_id,
+        gpu_model=lease.gpu_model,
+        equivalent_milli=equivalent_milli(
+            lease.compute_milli, lease.memory_mib, lease.gpu_memory_mib
+        ),
+        compute_milli=lease.compute_milli,
+        memory_mib=lease.memory_mib,
+        started_at=started_at,
+        until=until,
+    )
+
+
+def _end(attempt: Attempt, ended: Ended, *, actor: str, now: datetime) -> Transition:
+    job = attempt.job
+    attempt.ended_at = ended.ended_at or now
+    attempt.exit_code = ended.end.exit_code
+    attempt.exit_signal = ended.end.exit_signal
+    attempt.end_reason = ended.end.kind
+    judgement = judge_end(
+        ended.end,
+        wish=Wish(job.wish),
+        attempts_left=job.max_attempts - _used(attempt, ended.end.kind),
+        time_limit_s=job.time_limit_s,
+    )
+    transition = move(
+        job,
+        judgement.event,
+        now=now,
+        actor=actor,
+        attempt_number=attempt.number,
+        code=judgement.code,
+        detail=judgement.reason,
+    )
+    if job.state != JobState.QUEUED:
+        job.exit_code = ended.end.exit_code
+        job.exit_signal = ended.end.exit_signal
+        job.ended_at = ended.ended_at or now
+    return transition
+
+
+def _used(attempt: Attempt, kind: EndKind) -> int:
+    """How many of its attempts the job has used up, with this one."""
+    earlier = Attempt.objects.filter(job=attempt.job, number__lt=attempt.number)
+    used = earlier.exclude(end_reason__in=FREE_ENDS).count() if attempt.number > 1 else 0
+    return used + (kind not in FREE_ENDS)
+
+
+def _save(attempts: Iterable[Attempt], story: list[Transition]) -> None:
+    if not story:
+        return
+    touched = {transition.job_id for transition in story}
+    changed = [attempt for attempt in attempts if attempt.job_id in touched]
+    Attempt.objects.bulk_update(changed, _ATTEMPT_FIELDS)
+    Job.objects.bulk_update([attempt.job for attempt in changed], _JOB_FIELDS)
+    Transition.objects.bulk_create(story)

@@ -1,0 +1,224 @@
+"""Accepting a submission: valid, allowed, within the caps, can it ever fit. No hold yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from jobs.domain.states import PRIORITY_OF, Form, JobState, PriorityClass
+from jobs.models import Job, JobArray, Transition
+from jobs.scheduling.schedule import can_ever_fit, smallest_equivalent
+from jobs.scheduling.view import QueuedJob, Request
+from jobs.selectors import gpu_states, owner_ids_of, queued_jobs_of_project
+from portal.accounts import access, selectors, services
+from portal.accounts.access import Principal
+from portal.accounts.roles import Scope
+from portal.core import audit, crash, hints
+from portal.core.errors import Rejected, TooMany
+from portal.core.ids import new_id
+from portal.core.locks import guarded
+from quotas.selectors import levels_of, queued_limit
+
+MAX_ARRAY = 10_000
+MAX_COMMAND_BYTES = 64 * 1024
+_RESERVED_ENV = "GPUCOMMONS_"
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What a door passes on; sizes as in `jobs.models.Job`."""
+
+    command: tuple[str, ...]
+    memory_mib: int | None = None
+    compute_milli: int | None = None
+    form: Form = Form.ANY
+    gpu_model: str = ""
+    name: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+    priority: PriorityClass = PriorityClass.NORMAL
+    time_limit_s: int | None = None
+    max_attempts: int = 3
+    array_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """``id`` names the array if there is one, else the job."""
+
+    id: str
+    state: JobState
+    job_ids: tuple[str, ...]
+    numbers: tuple[int, ...]
+    is_array: bool
+
+
+def submit_job(
+    *, principal: Principal, project: str, request: JobRequest, now: datetime
+) -> Submitted:
+    """Write the job or the array as QUEUED and hint the scheduler.
+
+    Raises `Rejected` with the field at fault, `NotFound`/`Forbidden` for the project, `TooMany`
+    when the project's cap on waiting jobs is reached.
+    """
+    place = access.access_project(principal, project, need=Scope.JOBS_WRITE)
+    _check_fields(request)
+    owner_ids = owner_ids_of(place.id)
+    _check_fit(request, place.id, owner_ids, now)
+    count = request.array_size or 1
+    with guarded():
+        _check_queue(place.id, place.name, count)
+        numbers = services.next_job_numbers(place.id, count)
+        array = (
+            JobArray.objects.create(project_id=place.id, size=count, submitted_at=now)
+            if request.array_size
+            else None
+        )
+        jobs = [
+            _job(principal, place.id, request, number, array, index, now)
+            for index, number in enumerate(numbers)
+        ]
+        Job.objects.bulk_create(jobs)
+        Transition.objects.bulk_create(
+            Transition(
+                job=job, at=now, to_state=JobState.QUEUED, event="submitted", actor=principal.name
+            )
+            for job in jobs
+        )
+        submitted = Submitted(
+            id=array.pk if array else jobs[0].pk,
+            state=JobState.QUEUED,
+            job_ids=tuple(job.pk for job in jobs),
+            numbers=tuple(numbers),
+            is_array=array is not None,
+        )
+        audit.record(
+            actor=principal.actor,
+            verb="job.submitted",
+            object_type="array" if array else "job",
+            object_id=submitted.id,
+            project_id=place.id,
+            tenant_id=place.tenant_id,
+            now=now,
+            detail={"name": jobs[0].name, "jobs": count},
+        )
+        crash.point("submit.written")
+        hints.give_on_commit(hints.Hint.SCHEDULE)
+    crash.point("submit.committed")
+    return submitted
+
+
+def _job(
+    principal: Principal,
+    project_id: str,
+    request: JobRequest,
+    number: int,
+    array: JobArray | None,
+    index: int,
+    now: datetime,
+) -> Job:
+    return Job(
+        id=new_id(),
+        project_id=project_id,
+        number=number,
+        submitted_by_id=principal.user_id,
+        array=array,
+        array_index=index if array else None,
+        name=request.name or request.command[0].rsplit("/", 1)[-1][:100],
+        command=list(request.command),
+        env=request.env,
+        memory_mib=request.memory_mib,
+        compute_milli=request.compute_milli,
+        form=request.form,
+        gpu_model=request.gpu_model,
+        priority=PRIORITY_OF[request.priority],
+        time_limit_s=request.time_limit_s,
+        max_attempts=request.max_attempts,
+        submitted_at=now,
+        queued_at=now,
+    )
+
+
+def _check_fields(request: JobRequest) -> None:
+    command_bytes = sum(len(word.encode(errors="surrogatepass")) + 1 for word in request.command)
+    if not request.command or not request.command[0]:
+        raise Rejected("jobs.command_empty", "There is no command to run.", field="command")
+    if command_bytes > MAX_COMMAND_BYTES:
+        raise Rejected(
+            "jobs.command_too_long",
+            f"The command has {command_bytes} bytes, more than {MAX_COMMAND_BYTES}.",
+            hint="Put the script into a file.",
+            field="command",
+        )
+    _check_range("memory_mib", request.memory_mib, 1, 100_000_000)
+    _check_range("compute_milli", request.compute_milli, 1, 1000)
+    _check_range("time_limit_s", request.time_limit_s, 1, 366 * 86_400)
+    _check_range("max_attempts", request.max_attempts, 1, 100)
+    _check_range("array_size", request.array_size, 1, MAX_ARRAY)
+    for key, value in request.env.items():
+        if not key or "=" in key or "\0" in key + value:
+            raise Rejected(
+                "jobs.env_invalid", f"{key!r} is no name of a variable.", field="env"
+            )
+        if key.startswith(_RESERVED_ENV):
+            raise Rejected(
+                "jobs.env_reserved",
+                f"{key} is set by the platform.",
+                hint=f"Use a name that does not begin with {_RESERVED_ENV}.",
+                field="env",
+            )
+    if any("\0" in word for word in request.command):
+        raise Rejected("jobs.command_invalid", "A word contains a NUL byte.", field="command")
+
+
+def _check_range(name: str, value: int | None, least: int, most: int) -> None:
+    if value is not None and not least <= value <= most:
+        raise Rejected(
+            "jobs.out_of_range",
+            f"{name} is {value}; it must lie between {least} and {most}.",
+            field=name,
+        )
+
+
+def _check_fit(
+    request: JobRequest, project_id: str, owner_ids: tuple[str, ...], now: datetime
+) -> None:
+    """Refuse what no GPU and no limit could ever grant. Without any GPU known it may wait."""
+    gpus = gpu_states()
+    wanted = Request(request.compute_milli, request.memory_mib, request.form, request.gpu_model)
+    job = QueuedJob("", project_id, owner_ids, 0, now, wanted)
+    if gpus and not can_ever_fit(job, gpus):
+        largest = max(gpu.memory_mib for gpu in gpus)
+        models = ", ".join(sorted({gpu.model for gpu in gpus}))
+        raise Rejected(
+            "jobs.never_fits",
+            "No GPU of this platform could serve the request, even if it were empty.",
+            hint=f"The largest GPU has {largest} MiB; models here: {models}.",
+            field="gpu_model" if request.gpu_model else "memory_mib",
+        )
+    least = smallest_equivalent(job, gpus)
+    if least is None:
+        return
+    for owner_id, level in levels_of(owner_ids).items():
+        if level.limit_milli is not None and least > level.limit_milli:
+            name = selectors.owner_name(owner_id)
+            raise Rejected(
+                "quotas.never_fits",
+                f"The job takes {least} thousandths of a GPU; {name} may hold at most "
+                f"{level.limit_milli} at once.",
+                hint="Ask for less, or ask an administrator to raise the limit.",
+                field="memory_mib" if request.memory_mib else "compute_milli",
+            )
+
+
+def _check_queue(project_id: str, project_name: str, count: int) -> None:
+    limit = queued_limit(project_id)
+    if limit is None:
+        return
+    waiting = queued_jobs_of_project(project_id)
+    if waiting + count > limit:
+        raise TooMany(
+            "jobs.queue_full",
+            f"Project {project_name} may have {limit} waiting jobs and has {waiting}; "
+            f"{count} more do not fit.",
+            hint="Wait until some have started, or cancel some.",
+        )
