@@ -1,0 +1,479 @@
+"""Reads of jobs. To other rooms they give frozen data; to callers only what they may see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, F, Min, Q
+
+from agent.wire import Desired, LeaseSpec, ProcessSpec, SliceKind, SliceSpec
+from billing.selectors import JobUsage, running_cost, usage_of_jobs
+from jobs.domain.states import ACTIVE, CLASS_OF, JobState
+from jobs.engines.base import NodeTarget
+from jobs.models import Attempt, Job, JobArray
+from jobs.scheduling.mig import Placement
+from jobs.scheduling.view import GpuState, QueuedJob, Request
+from portal.accounts import access
+from portal.accounts import selectors as accounts
+from portal.accounts.access import Principal
+from portal.accounts.roles import Scope
+from portal.core.clock import utc_now
+from portal.core.errors import NotFound
+from portal.core.money import Money
+from portal.fleet import selectors as fleet
+from portal.fleet.selectors import LeaseView
+from quotas.domain.accounts import equivalent_milli
+
+DEFAULT_GRACE_S = 10
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    """One try, with the four numbers' first three: promised, enforced, measured."""
+
+    number: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    exit_code: int | None
+    exit_signal: int | None
+    end_reason: str
+    lease: LeaseView
+
+
+@dataclass(frozen=True)
+class TransitionView:
+    at: datetime
+    from_state: str
+    to_state: str
+    event: str
+    actor: str
+    attempt_number: int | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job as a list shows it. ``node_unreachable``: its node has not answered for a while."""
+
+    id: str
+    number: int
+    name: str
+    project_id: str
+    project_slug: str
+    user_name: str
+    state: str
+    wish: str
+    memory_mib: int | None
+    compute_milli: int | None
+    form: str
+    gpu_model: str
+    priority: str
+    submitted_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    exit_code: int | None
+    exit_signal: int | None
+    reason_code: str
+    reason: str
+    wait_code: str
+    wait_reason: str
+    wait_position: int | None
+    array_id: str | None
+    array_index: int | None
+    node_unreachable: bool
+
+
+@dataclass(frozen=True)
+class JobDetail:
+    row: JobRow
+    command: tuple[str, ...]
+    env_names: tuple[str, ...]
+    time_limit_s: int | None
+    max_attempts: int
+    attempts: tuple[AttemptView, ...]
+    transitions: tuple[TransitionView, ...]
+    usage: JobUsage
+
+
+@dataclass(frozen=True)
+class JobPage:
+    rows: tuple[JobRow, ...]
+    next_before: str | None
+
+
+@dataclass(frozen=True)
+class ArrayView:
+    id: str
+    project_id: str
+    size: int
+    state: JobState
+    counts: dict[str, int]
+    submitted_at: datetime
+    job_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeaseOrder:
+    """What a node has to be told of a lease."""
+
+    node: NodeTarget
+    node_name: str
+    spec: LeaseSpec
+
+
+def access_job(principal: Principal, job_id: str, *, need: Scope) -> Job:
+    """The job by its id or its short name ``project/number``, if the caller may."""
+    slug, _, number = job_id.rpartition("/")
+    wanted = (
+        Q(project__slug=slug, number=int(number))
+        if slug and number.isdecimal() and len(number) < 10
+        else Q(pk=job_id)
+    )
+    job = Job.objects.filter(wanted).select_related("project", "submitted_by").first()
+    if job is None:
+        raise _no_job(job_id)
+    try:
+        access.access_project(principal, job.project_id, need=need)
+    except NotFound:
+        raise _no_job(job_id) from None
+    return job
+
+
+def access_array(principal: Principal, array_id: str, *, need: Scope) -> JobArray:
+    array = JobArray.objects.filter(pk=array_id).first()
+    if array is None:
+        raise _no_job(array_id)
+    try:
+        access.access_project(principal, array.project_id, need=need)
+    except NotFound:
+        raise _no_job(array_id) from None
+    return array
+
+
+def _no_job(job_id: str) -> NotFound:
+    return NotFound(
+        "jobs.not_found",
+        f"There is no job {job_id!r} that you may see.",
+        hint="`gpucommons ps --all` lists your jobs.",
+    )
+
+
+def job_state(principal: Principal, job_id: str) -> str:
+    """Only the state: what a long poll asks again and again."""
+    return access_job(principal, job_id, need=Scope.JOBS_READ).state
+
+
+def job_detail(principal: Principal, job_id: str, *, now: datetime | None = None) -> JobDetail:
+    job = access_job(principal, job_id, need=Scope.JOBS_READ)
+    attempts = list(job.attempts.order_by("number"))
+    leases = fleet.lease_views([attempt.lease_id for attempt in attempts])
+    unreachable = _unreachable_jobs([job])
+    return JobDetail(
+        row=_row(job, _positions([job]), unreachable),
+        command=tuple(job.command),
+        env_names=tuple(sorted(job.env)),
+        time_limit_s=job.time_limit_s,
+        max_attempts=job.max_attempts,
+        attempts=tuple(_attempt_view(attempt, leases[attempt.lease_id]) for attempt in attempts),
+        transitions=tuple(
+            TransitionView(
+                row.at,
+                row.from_state,
+                row.to_state,
+                row.event,
+                row.actor,
+                row.attempt_number,
+                row.detail,
+            )
+            for row in job.transitions.order_by("pk")
+        ),
+        usage=_usage(job, attempts, leases, now or utc_now()),
+    )
+
+
+def _attempt_view(attempt: Attempt, lease: LeaseView) -> AttemptView:
+    return AttemptView(
+        number=attempt.number,
+        created_at=attempt.created_at,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        exit_code=attempt.exit_code,
+        exit_signal=attempt.exit_signal,
+        end_reason=attempt.end_reason,
+        lease=lease,
+    )
+
+
+def _usage(
+    job: Job, attempts: list[Attempt], leases: dict[str, LeaseView], now: datetime
+) -> JobUsage:
+    """What is metered, and for a running job what will be if it ended now."""
+    metered = usage_of_jobs([job.pk]).get(job.pk, JobUsage.nothing())
+    running = [attempt for attempt in attempts if attempt.started_at and not attempt.ended_at]
+    if not running:
+        return metered
+    lease = leases[running[0].lease_id]
+    return running_cost(
+        metered,
+        lease_id=lease.id,
+        gpu_model=lease.gpu_model,
+        equivalent_milli=equivalent_milli(
+            lease.compute_milli, lease.memory_mib, lease.gpu_memory_mib
+        ),
+        started_at=running[0].started_at,
+        until=now,
+    )
+
+
+def job_page(
+    principal: Principal,
+    *,
+    project: str | None = None,
+    states: Iterable[str] = (),
+    array_id: str | None = None,
+    before: str | None = None,
+    limit: int = 50,
+) -> JobPage:
+    """Jobs that the caller may see, newest first; ``before`` is the id that a page ended with."""
+    rows = Job.objects.select_related("project", "submitted_by")
+    if project:
+        rows = rows.filter(
+            project_id=access.access_project(principal, project, need=Scope.JOBS_READ).id
+        )
+    else:
+        allowed = access.accessible_project_ids(principal, need=Scope.JOBS_READ)
+        if allowed is not None:
+            rows = rows.filter(project_id__in=allowed)
+    if states := list(states):
+        rows = rows.filter(state__in=states)
+    if array_id:
+        rows = rows.filter(array_id=array_id)
+    if before:
+        last = Job.objects.filter(pk=before).values_list("submitted_at", "pk").first()
+        if last:
+            rows = rows.filter(Q(submitted_at__lt=last[0]) | Q(submitted_at=last[0], pk__lt=last[1]))
+    page = list(rows.order_by("-submitted_at", "-pk")[: limit + 1])
+    shown = page[:limit]
+    positions = _positions(shown)
+    unreachable = _unreachable_jobs(shown)
+    return JobPage(
+        rows=tuple(_row(job, positions, unreachable) for job in shown),
+        next_before=shown[-1].pk if len(page) > limit else None,
+    )
+
+
+def array_view(principal: Principal, array_id: str) -> ArrayView:
+    """An array's state is that of its least advanced member; ended, of its worst."""
+    array = access_array(principal, array_id, need=Scope.JOBS_READ)
+    members = array.members.order_by("array_index")
+    counts = {
+        row["state"]: row["jobs"]
+        for row in array.members.values("state").annotate(jobs=Count("pk")).order_by()
+    }
+    return ArrayView(
+        id=array.pk,
+        project_id=array.project_id,
+        size=array.size,
+        state=next(state for state in _ARRAY_ORDER if counts.get(state)),
+        counts=counts,
+        submitted_at=array.submitted_at,
+        job_ids=tuple(members.values_list("pk", flat=True)),
+    )
+
+
+_ARRAY_ORDER = (
+    JobState.RUNNING,
+    JobState.STARTING,
+    JobState.QUEUED,
+    JobState.FAILED,
+    JobState.TIMED_OUT,
+    JobState.CANCELLED,
+    JobState.SUCCEEDED,
+)
+
+
+def counts_by_state() -> dict[str, int]:
+    rows = Job.objects.values("state").annotate(jobs=Count("pk")).order_by()
+    return {row["state"]: row["jobs"] for row in rows}
+
+
+def _row(job: Job, positions: dict[str, int], unreachable: set[str]) -> JobRow:
+    return JobRow(
+        id=job.pk,
+        number=job.number,
+        name=job.name,
+        project_id=job.project_id,
+        project_slug=job.project.slug,
+        user_name=job.submitted_by.name,
+        state=job.state,
+        wish=job.wish,
+        memory_mib=job.memory_mib,
+        compute_milli=job.compute_milli,
+        form=job.form,
+        gpu_model=job.gpu_model,
+        priority=CLASS_OF[job.priority],
+        submitted_at=job.submitted_at,
+        started_at=job.started_at,
+        ended_at=job.ended_at,
+        exit_code=job.exit_code,
+        exit_signal=job.exit_signal,
+        reason_code=job.reason_code,
+        reason=job.reason,
+        wait_code=job.wait_code,
+        wait_reason=job.wait_reason,
+        wait_position=positions.get(job.pk),
+        array_id=job.array_id,
+        array_index=job.array_index,
+        node_unreachable=job.pk in unreachable,
+    )
+
+
+def _positions(jobs: Iterable[Job]) -> dict[str, int]:
+    """Places in the platform's queue, the next job first, of those that wait."""
+    waiting = [job for job in jobs if job.state == JobState.QUEUED]
+    if not waiting:
+        return {}
+    ordered = Job.objects.filter(state=JobState.QUEUED).order_by("-priority", "queued_at", "pk")
+    place = {pk: number for number, pk in enumerate(ordered.values_list("pk", flat=True), start=1)}
+    return {job.pk: place[job.pk] for job in waiting if job.pk in place}
+
+
+def _unreachable_jobs(jobs: Iterable[Job]) -> set[str]:
+    active = [job.pk for job in jobs if job.state in ACTIVE]
+    silent = fleet.unreachable_node_ids() if active else set()
+    if not silent:
+        return set()
+    rows = Attempt.objects.filter(job__in=active, ended_at__isnull=True, node_id__in=silent)
+    return set(rows.values_list("job_id", flat=True))
+
+
+# ---- for the scheduler and the engines ------------------------------------------------------
+
+
+def gpu_states() -> tuple[GpuState, ...]:
+    return tuple(
+        GpuState(
+            gpu_id=gpu.id,
+            node_name=node.name,
+            index=gpu.index,
+            model=gpu.model,
+            memory_mib=gpu.memory_mib,
+            mode=gpu.mode,
+            usable=gpu.healthy and node.ready,
+            compute_leased_milli=gpu.compute_leased_milli,
+            memory_leased_mib=gpu.memory_leased_mib,
+            instances=frozenset(
+                Placement(lease.mig_profile, lease.mig_start)
+                for lease in gpu.leases
+                if lease.mig_start is not None
+            ),
+        )
+        for node in fleet.fleet_view()
+        for gpu in node.gpus
+    )
+
+
+def owner_ids_of(project_id: str) -> tuple[str, ...]:
+    """The quota accounts above a job: tenants from the root down, then the project."""
+    return (*accounts.project_info(project_id).tenant_ids, project_id)
+
+
+def queue_head(limit: int) -> tuple[QueuedJob, ...]:
+    """The next jobs of the queue in its order, at most ``limit``."""
+    rows = (
+        Job.objects.filter(state=JobState.QUEUED)
+        .order_by("-priority", "queued_at", "pk")
+        .values_list(
+            "pk", "project_id", "priority", "queued_at", "compute_milli", "memory_mib", "form",
+            "gpu_model",
+        )[:limit]
+    )
+    owners: dict[str, tuple[str, ...]] = {}
+    queue = []
+    for pk, project_id, priority, queued_at, compute, memory, form, model in rows:
+        if project_id not in owners:
+            owners[project_id] = owner_ids_of(project_id)
+        request = Request(compute, memory, form, model)
+        queue.append(QueuedJob(pk, project_id, owners[project_id], priority, queued_at, request))
+    return tuple(queue)
+
+
+def queued_jobs_of_project(project_id: str) -> int:
+    return Job.objects.filter(project_id=project_id, state=JobState.QUEUED).count()
+
+
+def lease_order(lease_id: str) -> LeaseOrder | None:
+    """What to tell the node of this lease; ``None`` once it is over."""
+    attempt = (
+        Attempt.objects.filter(lease_id=lease_id, ended_at__isnull=True)
+        .select_related("job__project")
+        .first()
+    )
+    if attempt is None:
+        return None
+    lease = fleet.lease_views([lease_id])[lease_id]
+    node = fleet.node_view(lease.node_id)
+    job = attempt.job
+    labels = {"job": f"{job.project.slug}/{job.number}", "name": job.name}
+    if lease.desired == Desired.ABSENT:
+        spec = LeaseSpec(
+            lease_id=lease.id, generation=lease.generation, desired=Desired.ABSENT, labels=labels
+        )
+    else:
+        spec = LeaseSpec(
+            lease_id=lease.id,
+            generation=lease.generation,
+            desired=Desired.RUNNING,
+            slice=SliceSpec(
+                gpu_uuid=lease.gpu_uuid,
+                kind=SliceKind(lease.kind),
+                memory_mib=lease.memory_mib,
+                compute_milli=lease.compute_milli,
+                mig_profile=lease.mig_profile or None,
+                mig_start=lease.mig_start,
+            ),
+            process=ProcessSpec(
+                argv=job.command,
+                env=_environment(job, attempt),
+                time_limit_s=job.time_limit_s,
+                stop_grace_s=DEFAULT_GRACE_S,
+            ),
+            labels=labels,
+        )
+    return LeaseOrder(NodeTarget(node.id, node.address), node.name, spec)
+
+
+def _environment(job: Job, attempt: Attempt) -> dict[str, str]:
+    array = (
+        {"GPUCOMMONS_ARRAY_ID": job.array_id, "GPUCOMMONS_ARRAY_INDEX": str(job.array_index)}
+        if job.array_id
+        else {}
+    )
+    return {
+        **job.env,
+        **array,
+        "GPUCOMMONS_JOB_ID": job.pk,
+        "GPUCOMMONS_JOB_NUMBER": str(job.number),
+        "GPUCOMMONS_PROJECT": job.project.slug,
+        "GPUCOMMONS_ATTEMPT": str(attempt.number),
+    }
+
+
+def running_attempts() -> list[Attempt]:
+    return list(
+        Attempt.objects.filter(started_at__isnull=False, ended_at__isnull=True).select_related(
+            "job"
+        )
+    )
+
+
+def attempt_for_log(job: Job, number: int | None) -> Attempt | None:
+    rows = job.attempts.order_by("-number")
+    return (rows.filter(number=number) if number else rows).first()
+
+
+def oldest_waiting_since() -> datetime | None:
+    return Job.objects.filter(state=JobState.QUEUED).aggregate(at=Min(F("queued_at")))["at"]

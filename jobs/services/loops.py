@@ -1,0 +1,54 @@
+"""The loop that schedules: at once when hinted, and at an interval in any case."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import close_old_connections
+
+from jobs.services.cycle import run_cycle
+from portal.core import hints, row_leases
+from portal.core.clock import utc_now
+from portal.core.errors import PortalError
+
+_log = structlog.get_logger(__name__)
+LEASE_NAME = "scheduler"
+LEASE_TTL = timedelta(seconds=10)
+SLOW_S = 1.0
+
+
+class SoleRight:
+    """A row lease that is extended in time, without a write for every turn of a quick loop."""
+
+    def __init__(self, name: str, owner: str, ttl: timedelta) -> None:
+        self._name, self._owner, self._ttl = name, owner, ttl
+        self._extend_at: datetime | None = None
+
+    def held(self, now: datetime) -> bool:
+        if self._extend_at is not None and now < self._extend_at:
+            return True
+        if row_leases.hold(self._name, self._owner, now=now, ttl=self._ttl):
+            self._extend_at = now + self._ttl / 3
+            return True
+        self._extend_at = None
+        return False
+
+
+def run_scheduler(owner: str, stop: threading.Event) -> None:
+    """Run cycles until ``stop`` is set; of several schedulers the one with the row lease does."""
+    right = SoleRight(LEASE_NAME, owner, LEASE_TTL)
+    while not stop.is_set():
+        try:
+            if right.held(utc_now()) and run_cycle(utc_now()):
+                continue
+        except PortalError as error:
+            _log.info("scheduler.retry", code=error.code)
+        except Exception:
+            # This loop owns the scheduler: it may not end by a bug in one cycle.
+            _log.exception("scheduler.failed")
+            stop.wait(SLOW_S)
+        finally:
+            close_old_connections()
+        hints.wait(hints.Hint.SCHEDULE, timeout_s=SLOW_S)

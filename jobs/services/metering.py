@@ -1,0 +1,24 @@
+"""Metering of leases that still run: whole hours become segments while the job goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from billing.services.metering import meter
+from jobs.selectors import running_attempts
+from jobs.services.ingest import lease_use
+from portal.core.locks import guarded
+from portal.fleet.selectors import lease_views
+
+
+def meter_running(now: datetime) -> None:
+    """Write the segments up to the last full hour of every running lease."""
+    attempts = running_attempts()
+    leases = lease_views([attempt.lease_id for attempt in attempts])
+    uses = [
+        lease_use(attempt, leases[attempt.lease_id], attempt.started_at, now)
+        for attempt in attempts
+        if attempt.started_at and attempt.started_at < now
+    ]
+    with guarded():
+        meter(uses, final=False, now=now)
