@@ -20,7 +20,7 @@ _SCHEME = "bearer"
 
 
 class TokenAuthentication(BaseAuthentication):
-    """``Authorization: Bearer gpc_...``; the caller is the token's owner, narrowed to its scopes."""
+    """``Authorization: Bearer gpc_...``: the token's owner, narrowed to its scopes."""
 
     def authenticate(self, request: Request) -> tuple[Principal, str] | None:
         header = request.META.get("HTTP_AUTHORIZATION", "")

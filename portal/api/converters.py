@@ -1,0 +1,25 @@
+"""Parts of addresses. They let no character through that a database refuses."""
+
+from __future__ import annotations
+
+
+class _Text:
+    regex: str
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+class IdConverter(_Text):
+    """An id or a slug."""
+
+    regex = "[-A-Za-z0-9_]{1,50}"
+
+
+class JobRefConverter(_Text):
+    """The id of a job, or its short name ``project/number``."""
+
+    regex = "[-A-Za-z0-9_]{1,50}(?:/[0-9]{1,9})?"

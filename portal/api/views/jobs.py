@@ -1,0 +1,120 @@
+"""Submit, list, read and cancel jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import selectors
+from jobs.domain.states import JobState
+from jobs.services.cancel import cancel_job
+from jobs.services.submit import JobRequest, SubmittedView, submit_job
+from portal.api.base import View, answer_once
+from portal.api.schema import IDEMPOTENCY_KEY, JOB_REF, problems
+from portal.api.serializers.jobs import (
+    AcceptedJobOut,
+    JobFilterIn,
+    JobIn,
+    JobOut,
+    JobPageOut,
+    WaitIn,
+)
+from portal.api.waiting import wait_while
+from portal.core.clock import utc_now
+from portal.core.errors import Rejected
+from portal.core.idempotency import Answer
+
+
+class Jobs(View):
+    @extend_schema(
+        operation_id="jobs_list",
+        parameters=[JobFilterIn],
+        responses={200: JobPageOut, **problems(401, 403, 404, 422)},
+    )
+    def get(self, request: Request) -> Response:
+        """List the jobs that the caller may see, newest first."""
+        query = self.query(JobFilterIn)
+        page = selectors.job_page(
+            self.principal,
+            project=query.get("project"),
+            state=states_of(query["state"], "state") if query.get("state") else None,
+            before=query.get("cursor"),
+            limit=query["limit"],
+            array_id=query.get("array"),
+        )
+        return Response(JobPageOut(page).data)
+
+    @extend_schema(
+        operation_id="jobs_submit",
+        parameters=[IDEMPOTENCY_KEY],
+        request=JobIn,
+        responses={201: AcceptedJobOut, **problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 503)},
+    )
+    def post(self, request: Request) -> Response:
+        """Accept a job, or an array of jobs. It waits, with the reason, until there is room."""
+        body = self.body(JobIn)
+        principal = self.principal
+
+        def effect() -> Answer:
+            project = body.pop("project")
+            accepted = submit_job(
+                principal=principal, project=project, request=JobRequest(**body), now=utc_now()
+            )
+            return Answer(201, accepted_json(accepted))
+
+        return answer_once(request, principal, effect)
+
+
+class OneJob(View):
+    @extend_schema(
+        operation_id="jobs_read",
+        parameters=[JOB_REF, WaitIn],
+        responses={200: JobOut, **problems(401, 403, 404, 422)},
+    )
+    def get(self, request: Request, ref: str) -> Response:
+        """Read a job with its story, attempts, use and cost; or wait until its state changes."""
+        query = self.query(WaitIn)
+        job_id = selectors.job_id_of(self.principal, ref)
+        unless = states_of(query["unless_state"], "unless_state")
+        if query["wait_ms"] and unless:
+            wait_while(lambda: selectors.job_state(job_id) in unless, query["wait_ms"])
+        return Response(JobOut(selectors.job_detail(self.principal, job_id)).data)
+
+
+class CancelJob(View):
+    @extend_schema(
+        operation_id="jobs_cancel",
+        parameters=[JOB_REF, IDEMPOTENCY_KEY],
+        request=None,
+        responses={202: JobOut, **problems(401, 403, 404, 409, 422, 503)},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        """Wish that the job ends. It is CANCELLED once its process is gone."""
+        principal = self.principal
+        job_id = selectors.job_id_of(principal, ref)
+
+        def effect() -> Answer:
+            view = cancel_job(principal=principal, job_id=job_id, now=utc_now())
+            return Answer(202, dict(JobOut(view).data))
+
+        return answer_once(request, principal, effect)
+
+
+def accepted_json(accepted: SubmittedView) -> dict[str, Any]:
+    return dict(AcceptedJobOut(accepted).data)
+
+
+def states_of(text: str, field: str) -> frozenset[JobState]:
+    """Read states separated by commas."""
+    try:
+        return frozenset(JobState(name.strip().upper()) for name in text.split(",") if name.strip())
+    except ValueError as error:
+        raise Rejected(
+            "api.state_unknown",
+            f"{error}: there is no such state.",
+            hint="States are " + ", ".join(JobState) + ".",
+            field=field,
+        ) from error
