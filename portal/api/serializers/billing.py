@@ -67,5 +67,3 @@ class QuotaOut(Output):
     limit_milli = serializers.IntegerField(allow_null=True)
     queued_limit = serializers.IntegerField(allow_null=True)
     held_milli = serializers.IntegerField()
-
-

@@ -64,7 +64,11 @@ class EnrolIn(Input):
 
     def to_internal_value(self, data: object) -> object:
         """Let fields of newer agents through, as every message between portal and agent does."""
-        known = {name: data[name] for name in self.fields if name in data} if isinstance(data, dict) else data
+        known = (
+            {name: data[name] for name in self.fields if name in data}
+            if isinstance(data, dict)
+            else data
+        )
         return super().to_internal_value(known)
 
 

@@ -38,7 +38,9 @@ class Self(View):
 
 
 class Projects(View):
-    @extend_schema(operation_id="projects_list", responses={200: ProjectListOut, **problems(401, 403)})
+    @extend_schema(
+        operation_id="projects_list", responses={200: ProjectListOut, **problems(401, 403)}
+    )
     def get(self, request: Request) -> Response:
         """List the projects that the caller may look into."""
         return Response(ProjectListOut({"items": projects_of(self.principal)}).data)

@@ -37,7 +37,9 @@ class Gpus(View):
     def get(self, request: Request) -> Response:
         """List the GPUs of all nodes."""
         access_platform(self.principal, need=Scope.FLEET_READ)
-        return Response(GpuListOut({"items": [gpu for node in fleet_view() for gpu in node.gpus]}).data)
+        return Response(
+            GpuListOut({"items": [gpu for node in fleet_view() for gpu in node.gpus]}).data
+        )
 
 
 class EnrolmentCodes(View):
@@ -52,7 +54,9 @@ class EnrolmentCodes(View):
         access_platform(principal, need=Scope.FLEET_ADMIN)
         name = self.body(CodeIn)["node_name"]
         code = issue_code(actor=principal.actor, node_name=name, now=utc_now())
-        return Response({"code": code, "node_name": name}, 201, headers={"Cache-Control": "no-store"})
+        return Response(
+            {"code": code, "node_name": name}, 201, headers={"Cache-Control": "no-store"}
+        )
 
 
 class Enrol(View):

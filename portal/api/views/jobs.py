@@ -51,7 +51,10 @@ class Jobs(View):
         operation_id="jobs_submit",
         parameters=[IDEMPOTENCY_KEY],
         request=JobIn,
-        responses={201: AcceptedJobOut, **problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 503)},
+        responses={
+            201: AcceptedJobOut,
+            **problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 503),
+        },
     )
     def post(self, request: Request) -> Response:
         """Accept a job, or an array of jobs. It waits, with the reason, until there is room."""
