@@ -52,6 +52,7 @@ class Segment(models.Model):
     duration_ms = models.PositiveIntegerField()
     price_version = models.ForeignKey(PriceVersion, on_delete=models.PROTECT, related_name="+")
     rate_micros_per_gpu_hour = models.BigIntegerField()
+    created_at = models.DateTimeField()
 
     class Meta:
         constraints = [

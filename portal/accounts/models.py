@@ -23,7 +23,7 @@ class User(AbstractBaseUser):
     created_at = models.DateTimeField()
 
     USERNAME_FIELD = "name"
-    REQUIRED_FIELDS: list[str] = []  # noqa: RUF012  (Django reads the class attribute)
+    REQUIRED_FIELDS: list[str] = []
     objects = UserManager()
 
     def __str__(self) -> str:

@@ -39,7 +39,10 @@ class Node(models.Model):
 
 
 class EnrolmentCode(models.Model):
-    """A one-time code with which one node may enrol; only its digest is kept."""
+    """A one-time code with which one node may enrol; only its digest is kept.
+
+    ``key_digest`` names the key that used it: the same node may ask again when an answer was lost.
+    """
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
     digest = models.CharField(max_length=64, unique=True)
@@ -47,6 +50,7 @@ class EnrolmentCode(models.Model):
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
+    key_digest = models.CharField(max_length=64, blank=True)
 
 
 class Gpu(models.Model):

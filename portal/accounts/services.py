@@ -1,0 +1,208 @@
+"""Make tenants, projects, users and memberships."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from portal.accounts.models import Membership, Project, Tenant, User
+from portal.accounts.roles import Role
+from portal.core import audit
+from portal.core.audit import Actor
+from portal.core.errors import Conflict, NotFound, Rejected
+from portal.core.ids import new_id
+from portal.core.locks import guarded
+
+_SLUG = re.compile(r"[a-z](?:[a-z0-9-]{0,29}[a-z0-9])?")
+_DEEPEST_PATH = 1000
+
+
+def create_tenant(
+    *, actor: Actor, name: str, slug: str, parent_id: str | None, now: datetime
+) -> str:
+    """Make a tenant below ``parent_id``, or a root; give its id.
+
+    Raises ``accounts.slug_invalid``, ``accounts.slug_taken``, ``accounts.tenant_not_found`` or
+    ``accounts.tenant_too_deep``.
+    """
+    _check_slug(slug)
+    tenant_id = new_id()
+    with guarded():
+        parent_path = "/" if parent_id is None else _tenant(parent_id).path
+        path = f"{parent_path}{tenant_id}/"
+        if len(path) > _DEEPEST_PATH:
+            raise Rejected(
+                "accounts.tenant_too_deep",
+                f"Tenants nest at most {_DEEPEST_PATH // (len(tenant_id) + 1)} deep.",
+                field="parent",
+            )
+        with _slug_free(slug):
+            Tenant.objects.create(
+                id=tenant_id, name=name, slug=slug, parent_id=parent_id, path=path, created_at=now
+            )
+        audit.record(
+            actor=actor,
+            verb="tenant.created",
+            object_type="tenant",
+            object_id=tenant_id,
+            tenant_id=tenant_id,
+            now=now,
+            detail={"name": name, "slug": slug, "parent_id": parent_id},
+        )
+    return tenant_id
+
+
+def create_project(*, actor: Actor, tenant_id: str, name: str, slug: str, now: datetime) -> str:
+    """Make a project of a tenant; give its id.
+
+    Raises ``accounts.slug_invalid``, ``accounts.slug_taken`` or ``accounts.tenant_not_found``.
+    """
+    _check_slug(slug)
+    with guarded():
+        tenant = _tenant(tenant_id)
+        with _slug_free(slug):
+            project = Project.objects.create(tenant=tenant, name=name, slug=slug, created_at=now)
+        audit.record(
+            actor=actor,
+            verb="project.created",
+            object_type="project",
+            object_id=project.id,
+            tenant_id=tenant.id,
+            project_id=project.id,
+            now=now,
+            detail={"name": name, "slug": slug},
+        )
+    return project.id
+
+
+def create_user(
+    *,
+    actor: Actor,
+    name: str,
+    email: str,
+    password: str,
+    is_platform_admin: bool = False,
+    now: datetime,
+) -> str:
+    """Make a user who may sign in; give its id.
+
+    Raises ``accounts.user_taken`` or ``accounts.password_weak``.
+    """
+    user = User(name=name, email=email, is_platform_admin=is_platform_admin, created_at=now)
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Rejected(
+            "accounts.password_weak", " ".join(error.messages), field="password"
+        ) from error
+    user.set_password(password)
+    with guarded():
+        with _unique(Conflict("accounts.user_taken", f"There is a user {name!r}.", field="name")):
+            user.save(force_insert=True)
+        audit.record(
+            actor=actor,
+            verb="user.created",
+            object_type="user",
+            object_id=user.id,
+            now=now,
+            detail={"name": name, "is_platform_admin": is_platform_admin},
+        )
+    return user.id
+
+
+def set_membership(
+    *,
+    actor: Actor,
+    user_id: str,
+    role: Role | None,
+    now: datetime,
+    project_id: str | None = None,
+    tenant_id: str | None = None,
+) -> None:
+    """Give a user one role in one project, or in a tenant and all below it; None takes it away.
+
+    Raises ``accounts.role_misplaced`` for the role of a tenant in a project.
+    """
+    if (project_id is None) == (tenant_id is None):
+        raise ValueError("a membership is in a project or in a tenant")
+    if role is Role.TENANT_ADMIN and project_id is not None:
+        raise Rejected(
+            "accounts.role_misplaced",
+            "tenant_admin is a role in a tenant, not in a project.",
+            hint="Use project_admin, or name a tenant.",
+            field="role",
+        )
+    with guarded():
+        place = {"user_id": user_id, "project_id": project_id, "tenant_id": tenant_id}
+        if role is None:
+            Membership.objects.filter(**place).delete()
+        else:
+            Membership.objects.update_or_create(**place, defaults={"role": role})
+        audit.record(
+            actor=actor,
+            verb="membership.set",
+            object_type="user",
+            object_id=user_id,
+            tenant_id=tenant_id or "",
+            project_id=project_id or "",
+            now=now,
+            detail={"role": role},
+        )
+
+
+def next_job_numbers(project_id: str, count: int) -> range:
+    """Take the next ``count`` job numbers of a project inside the caller's transaction.
+
+    The project's row stays locked until that ends, so numbers have no gaps.
+    """
+    project = Project.objects.filter(pk=project_id)
+    project.update(last_job_number=F("last_job_number") + count)
+    last = project.values_list("last_job_number", flat=True).get()
+    return range(last - count + 1, last + 1)
+
+
+def _tenant(tenant_id: str) -> Tenant:
+    tenant = Tenant.objects.filter(pk=tenant_id).first()
+    if tenant is None:
+        raise NotFound("accounts.tenant_not_found", "There is no such tenant.", field="tenant")
+    return tenant
+
+
+def _check_slug(slug: str) -> None:
+    if not _SLUG.fullmatch(slug):
+        raise Rejected(
+            "accounts.slug_invalid",
+            f"{slug!r} is no short name.",
+            hint="Use 1 to 31 of a-z, 0-9 and '-', a letter first and no '-' last.",
+            field="slug",
+        )
+
+
+@contextmanager
+def _slug_free(slug: str) -> Iterator[None]:
+    with _unique(
+        Conflict(
+            "accounts.slug_taken",
+            f"The short name {slug!r} is taken.",
+            hint="Choose another one.",
+            field="slug",
+        )
+    ):
+        yield
+
+
+@contextmanager
+def _unique(otherwise: Conflict) -> Iterator[None]:
+    """Translate the refusal of a unique index; the savepoint keeps the transaction usable."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        raise otherwise from error

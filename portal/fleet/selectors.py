@@ -1,0 +1,262 @@
+"""The fleet as other rooms see it: frozen facts, a constant number of queries for any size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, QuerySet, Sum
+
+from agent.wire import Enforcement, SharingMode, SliceKind
+from portal.core.errors import NotFound
+from portal.fleet.models import Gpu, Lease, MigUnit, Node, NodeState
+
+
+@dataclass(frozen=True)
+class LeaseView:
+    """One lease with its slice. What the node has not told yet is None."""
+
+    id: str
+    attempt_id: str
+    node_id: str
+    node_name: str
+    gpu_id: str
+    gpu_uuid: str
+    gpu_model: str
+    gpu_memory_mib: int
+    gpu_simulated: bool
+    kind: SliceKind
+    memory_mib: int
+    compute_milli: int
+    mig_profile: str | None
+    mig_start: int | None
+    generation: int
+    desired: str
+    enforcement_memory: Enforcement | None
+    enforcement_compute: Enforcement | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    released_at: datetime | None
+    utilisation_percent: float | None
+    memory_used_mib: int | None
+    memory_peak_mib: int | None
+    sampled_at: datetime | None
+
+
+@dataclass(frozen=True)
+class GpuView:
+    """One GPU with the leases that are active on it."""
+
+    id: str
+    node_id: str
+    node_name: str
+    node_state: NodeState
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+    mode: SharingMode
+    simulated: bool
+    healthy: bool
+    health_reason: str
+    compute_leased_milli: int
+    memory_leased_mib: int
+    utilisation_percent: float | None
+    memory_used_mib: int | None
+    sampled_at: datetime | None
+    leases: tuple[LeaseView, ...]
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """One node with its GPUs, by index."""
+
+    id: str
+    name: str
+    address: str
+    state: NodeState
+    isolated: bool | None
+    agent_version: str
+    boot_id: str
+    last_seen_at: datetime | None
+    gpus: tuple[GpuView, ...]
+
+
+@dataclass(frozen=True)
+class NodeTarget:
+    """Where to reach a node's agent and from which event on to listen."""
+
+    id: str
+    name: str
+    address: str
+    state: NodeState
+    boot_id: str
+    stream_id: str
+    event_cursor: int
+    last_seen_at: datetime | None
+
+
+def fleet_view() -> tuple[NodeView, ...]:
+    """Give every node by name, with GPUs and active leases, in three queries."""
+    leases: dict[str, list[LeaseView]] = defaultdict(list)
+    for lease in _lease_views(_leases().filter(released_at__isnull=True)):
+        leases[lease.gpu_id].append(lease)
+    gpus: dict[str, list[GpuView]] = defaultdict(list)
+    for gpu in Gpu.objects.select_related("node").order_by("index", "pk"):
+        gpus[gpu.node_id].append(_gpu_view(gpu, tuple(leases[gpu.id])))
+    return tuple(
+        NodeView(
+            id=node.id,
+            name=node.name,
+            address=node.address,
+            state=NodeState(node.state),
+            isolated=node.isolated,
+            agent_version=node.agent_version,
+            boot_id=node.boot_id,
+            last_seen_at=node.last_seen_at,
+            gpus=tuple(gpus[node.id]),
+        )
+        for node in Node.objects.order_by("name")
+    )
+
+
+def lease_view(lease_id: str) -> LeaseView:
+    """Give one lease, active or not. Raises ``fleet.lease_not_found``."""
+    found = lease_views([lease_id])
+    if lease_id not in found:
+        raise NotFound("fleet.lease_not_found", "There is no such lease.")
+    return found[lease_id]
+
+
+def lease_views(lease_ids: Iterable[str]) -> dict[str, LeaseView]:
+    """Give leases by id, in one query."""
+    found = _lease_views(_leases().filter(pk__in=set(lease_ids)))
+    return {lease.id: lease for lease in found}
+
+
+def active_leases_of_node(node_id: str) -> list[LeaseView]:
+    """Give the leases of a node that hold a slice, oldest first."""
+    return _lease_views(_leases().filter(node_id=node_id, released_at__isnull=True))
+
+
+def node_targets() -> list[NodeTarget]:
+    """Give every node that has enrolled, by name."""
+    return [
+        NodeTarget(
+            id=node.id,
+            name=node.name,
+            address=node.address,
+            state=NodeState(node.state),
+            boot_id=node.boot_id,
+            stream_id=node.stream_id,
+            event_cursor=node.event_cursor,
+            last_seen_at=node.last_seen_at,
+        )
+        for node in Node.objects.order_by("name")
+    ]
+
+
+def node_names(node_ids: Iterable[str]) -> dict[str, str]:
+    return dict(Node.objects.filter(pk__in=set(node_ids)).values_list("pk", "name"))
+
+
+def proof_of_counters() -> list[str]:
+    """Compare the GPUs' counters with the sums over active leases; a sentence per violation."""
+    active = Lease.objects.filter(released_at__isnull=True)
+    sums = {
+        gpu_id: (compute, memory)
+        for gpu_id, compute, memory in active.values_list("gpu_id").annotate(
+            Sum("compute_milli"), Sum("memory_mib")
+        )
+    }
+    wrong = []
+    for gpu in Gpu.objects.order_by("pk"):
+        counted = (gpu.compute_leased_milli, gpu.memory_leased_mib)
+        summed = sums.get(gpu.id, (0, 0))
+        if counted != summed:
+            wrong.append(
+                f"GPU {gpu.uuid} counts {counted[0]} milli and {counted[1]} MiB as leased; "
+                f"its active leases sum to {summed[0]} milli and {summed[1]} MiB"
+            )
+        if summed[0] > 1000 or summed[1] > gpu.memory_mib:
+            wrong.append(f"GPU {gpu.uuid} is leased beyond its capacity: {summed}")
+    wrong.extend(
+        f"slice {slice_id} has {count} active leases"
+        for slice_id, count in active.values_list("slice_id").annotate(count=Count("pk"))
+        if count > 1
+    )
+    wrong.extend(
+        f"MIG unit {unit.unit} of GPU {unit.gpu_id} is held by lease {unit.lease_id}, which is over"
+        for unit in MigUnit.objects.filter(
+            released_at__isnull=True, lease__released_at__isnull=False
+        )
+    )
+    return wrong
+
+
+def _leases() -> QuerySet[Lease]:
+    return Lease.objects.select_related("slice", "gpu", "node").order_by("pk")
+
+
+def _lease_views(leases: QuerySet[Lease]) -> list[LeaseView]:
+    return [
+        LeaseView(
+            id=lease.id,
+            attempt_id=lease.attempt_id,
+            node_id=lease.node_id,
+            node_name=lease.node.name,
+            gpu_id=lease.gpu_id,
+            gpu_uuid=lease.gpu.uuid,
+            gpu_model=lease.gpu.model,
+            gpu_memory_mib=lease.gpu.memory_mib,
+            gpu_simulated=lease.gpu.simulated,
+            kind=SliceKind(lease.slice.kind),
+            memory_mib=lease.memory_mib,
+            compute_milli=lease.compute_milli,
+            mig_profile=lease.slice.mig_profile or None,
+            mig_start=lease.slice.mig_start,
+            generation=lease.generation,
+            desired=lease.desired,
+            enforcement_memory=_enforcement(lease.enforcement_memory),
+            enforcement_compute=_enforcement(lease.enforcement_compute),
+            created_at=lease.created_at,
+            started_at=lease.started_at,
+            ended_at=lease.ended_at,
+            released_at=lease.released_at,
+            utilisation_percent=lease.utilisation_percent,
+            memory_used_mib=lease.memory_used_mib,
+            memory_peak_mib=lease.memory_peak_mib,
+            sampled_at=lease.sampled_at,
+        )
+        for lease in leases
+    ]
+
+
+def _gpu_view(gpu: Gpu, leases: tuple[LeaseView, ...]) -> GpuView:
+    return GpuView(
+        id=gpu.id,
+        node_id=gpu.node_id,
+        node_name=gpu.node.name,
+        node_state=NodeState(gpu.node.state),
+        uuid=gpu.uuid,
+        index=gpu.index,
+        model=gpu.model,
+        memory_mib=gpu.memory_mib,
+        mode=SharingMode(gpu.mode),
+        simulated=gpu.simulated,
+        healthy=gpu.healthy,
+        health_reason=gpu.health_reason,
+        compute_leased_milli=gpu.compute_leased_milli,
+        memory_leased_mib=gpu.memory_leased_mib,
+        utilisation_percent=gpu.utilisation_percent,
+        memory_used_mib=gpu.memory_used_mib,
+        sampled_at=gpu.sampled_at,
+        leases=leases,
+    )
+
+
+def _enforcement(stored: str) -> Enforcement | None:
+    return Enforcement(stored) if stored else None

@@ -1,0 +1,139 @@
+"""Set quota aside for attempts and give it back, inside the caller's transaction.
+
+Accounts are locked by id; one that does not exist yet begins without a limit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db.models import Case, F, Value, When
+
+from portal.accounts.selectors import owner_names
+from portal.core.errors import Rejected
+from portal.core.locks import lock_rows
+from quotas.domain.accounts import Level, blocking_level
+from quotas.models import Hold, QuotaAccount
+
+
+@dataclass(frozen=True)
+class NewHold:
+    """Quota wanted for an attempt. ``owner_ids``: the tenants from the root, then the project."""
+
+    attempt_id: str
+    project_id: str
+    owner_ids: tuple[str, ...]
+    equivalent_milli: int
+
+
+def hold(
+    *,
+    attempt_id: str,
+    project_id: str,
+    owner_ids: tuple[str, ...],
+    equivalent_milli: int,
+    now: datetime,
+) -> None:
+    """Hold quota for one attempt at every level. Raises ``quotas.limit_reached``."""
+    wanted = NewHold(attempt_id, project_id, owner_ids, equivalent_milli)
+    for refusal in hold_many([wanted], now=now).values():
+        raise refusal
+
+
+def hold_many(wanted: Sequence[NewHold], *, now: datetime) -> dict[str, Rejected]:
+    """Hold quota for many attempts, first come first served; give the refusals by attempt.
+
+    Whoever is refused holds nothing at any level. The number of queries does not grow with the
+    batch.
+    """
+    levels = _lock_levels({owner for want in wanted for owner in want.owner_ids})
+    taken: Counter[str] = Counter()
+    granted: list[NewHold] = []
+    blocked: dict[str, tuple[NewHold, Level]] = {}
+    for want in wanted:
+        blocking = blocking_level(
+            (levels[owner] for owner in want.owner_ids), want.equivalent_milli
+        )
+        if blocking is not None:
+            blocked[want.attempt_id] = (want, blocking)
+            continue
+        granted.append(want)
+        for owner in want.owner_ids:
+            taken[owner] += want.equivalent_milli
+            level = levels[owner]
+            levels[owner] = replace(level, held_milli=level.held_milli + want.equivalent_milli)
+    _add(taken)
+    Hold.objects.bulk_create(
+        Hold(
+            attempt_id=want.attempt_id,
+            project_id=want.project_id,
+            owner_ids=list(want.owner_ids),
+            equivalent_milli=want.equivalent_milli,
+            held_at=now,
+        )
+        for want in granted
+    )
+    return _refusals(blocked)
+
+
+def release(attempt_id: str, *, now: datetime) -> bool:
+    """Give back what an attempt holds; false when it holds nothing (any more)."""
+    held = Hold.objects.filter(attempt_id=attempt_id).first()
+    if held is None:
+        return False
+    lock_rows(QuotaAccount.objects.filter(pk__in=held.owner_ids))
+    if not Hold.objects.filter(pk=held.pk, released_at__isnull=True).update(released_at=now):
+        return False
+    QuotaAccount.objects.filter(pk__in=held.owner_ids).update(
+        held_milli=F("held_milli") - held.equivalent_milli
+    )
+    return True
+
+
+def _lock_levels(owner_ids: set[str]) -> dict[str, Level]:
+    accounts = QuotaAccount.objects.filter(pk__in=owner_ids)
+    rows = lock_rows(accounts)
+    missing = owner_ids - {row.pk for row in rows}
+    if missing:
+        QuotaAccount.objects.bulk_create(
+            (QuotaAccount(owner_id=owner) for owner in sorted(missing)), ignore_conflicts=True
+        )
+        rows = lock_rows(accounts)
+    return {row.pk: Level(row.pk, row.limit_milli, row.held_milli) for row in rows}
+
+
+def _add(taken: Counter[str]) -> None:
+    if taken:
+        QuotaAccount.objects.filter(pk__in=taken).update(
+            held_milli=F("held_milli")
+            + Case(*(When(pk=owner, then=Value(milli)) for owner, milli in taken.items()))
+        )
+
+
+def _refusals(blocked: dict[str, tuple[NewHold, Level]]) -> dict[str, Rejected]:
+    if not blocked:
+        return {}
+    names = owner_names(level.owner_id for _, level in blocked.values())
+    return {
+        attempt_id: limit_reached(level, want.equivalent_milli, names)
+        for attempt_id, (want, level) in blocked.items()
+    }
+
+
+def limit_reached(level: Level, equivalent_milli: int, names: dict[str, str]) -> Rejected:
+    """Say which level refuses, with its numbers in GPUs."""
+    who = names.get(level.owner_id, level.owner_id)
+    limit = level.limit_milli or 0
+    return Rejected(
+        "quotas.limit_reached",
+        f"The {who} may hold {_gpus(limit)} GPUs at once and holds {_gpus(level.held_milli)}; "
+        f"this job needs {_gpus(equivalent_milli)}.",
+        hint="Wait until other jobs end, ask for less, or have the limit raised.",
+    )
+
+
+def _gpus(milli: int) -> str:
+    return f"{milli // 1000}.{milli % 1000:03d}".rstrip("0").rstrip(".")
