@@ -6,7 +6,7 @@ import structlog
 from celery import shared_task
 
 from jobs.engines.base import EngineError
-from jobs.engines.registry import agent_engine
+from jobs.services.engine import agent_engine
 from jobs.services import metering, tell
 from portal.core import outbox
 from portal.core.clock import utc_now

@@ -1,4 +1,4 @@
-"""The engines of this deployment, made once for each process."""
+"""The engine of this process, made once."""
 
 from __future__ import annotations
 

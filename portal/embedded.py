@@ -1,0 +1,199 @@
+"""The one-process default: web, worker, scheduling and watching in threads, plus one agent.
+
+`manage.py up` runs it. Everything lies in one data folder, which one portal at a time may use.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import structlog
+import uvicorn
+from celery.apps.worker import Worker
+from django.core.management import call_command
+from django.db import close_old_connections
+
+from jobs.services.engine import agent_engine
+from jobs.services.loops import run_scheduler
+from jobs.services.watch import watch_nodes
+from portal.asgi import application
+from portal.celery import PERIODIC, app
+from portal.config import config
+from portal.core.clock import utc_now
+from portal.fleet.selectors import fleet_view
+from portal.ops import demo
+from portal.ops.local_agent import LocalAgent
+
+_log = structlog.get_logger(__name__)
+OWNER = "embedded"
+NODE_NAME = "local"
+READY_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 10
+
+
+class AlreadyRunning(Exception):
+    """Another portal uses the data folder."""
+
+
+class PortTaken(Exception):
+    """Something else listens at the address."""
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        return f"http://{host}:{self.port}"
+
+
+def up(address: Address, *, announce: Callable[[demo.Demo], None]) -> None:
+    """Serve until SIGINT or SIGTERM; then stop everything, jobs included, and return."""
+    with _lock_data(config.data):
+        listener = _listen(address)
+        call_command("migrate", verbosity=0, interactive=False)
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        shown = demo.ensure_demo(url=address.url, now=utc_now())
+        server = _Web(listener)
+        agent = LocalAgent(config.data / "agent", NODE_NAME)
+        loops_stop = threading.Event()
+        threads = _start_loops(loops_stop)
+        worker = _Worker()
+        server.start()
+        try:
+            agent.ensure(portal_url=address.url, actor=shown.admin, now=utc_now())
+            if _wait_ready(stop, agent):
+                demo.publish(shown)
+                announce(shown)
+            while not stop.wait(0.5):
+                agent.restart_if_dead()
+        finally:
+            _log.info("embedded.stopping")
+            agent.stop()
+            loops_stop.set()
+            server.stop()
+            worker.stop()
+            for thread in threads:
+                thread.join(timeout=STOP_TIMEOUT_S)
+
+
+def _lock_data(data: Path) -> IO[str]:
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = (data / "portal.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise AlreadyRunning(str(data)) from None
+    return lock
+
+
+def _listen(address: Address) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address.host, address.port))
+    except OSError as error:
+        listener.close()
+        raise PortTaken(f"{address.host}:{address.port}: {error.strerror}") from error
+    listener.listen(512)
+    return listener
+
+
+class _Web:
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                application, log_config=None, access_log=False, timeout_graceful_shutdown=2
+            )
+        )
+        self._thread = threading.Thread(target=self._run, name="web", daemon=True)
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._listener])
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=STOP_TIMEOUT_S)
+
+
+class _Worker:
+    """The Celery worker in a thread of this process, on the in-process broker."""
+
+    def __init__(self) -> None:
+        self._worker = Worker(
+            app=app,
+            pool="threads",
+            concurrency=config.worker_threads,
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            quiet=True,
+            loglevel="WARNING",
+        )
+        self._thread = threading.Thread(target=self._worker.start, name="worker", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._worker.stop(in_sighandler=False)
+        self._thread.join(timeout=STOP_TIMEOUT_S)
+
+
+def _start_loops(stop: threading.Event) -> list[threading.Thread]:
+    loops: dict[str, Callable[[], None]] = {
+        "scheduler": lambda: run_scheduler(OWNER, stop),
+        "watcher": lambda: watch_nodes(agent_engine(), stop),
+        "periodic": lambda: _run_periodic(stop),
+    }
+    threads = [
+        threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops.items()
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _run_periodic(stop: threading.Event) -> None:
+    """What Celery's beat does in production."""
+    due = {entry.task: time.monotonic() + entry.every_s for entry in PERIODIC}
+    while not stop.wait(0.25):
+        for entry in PERIODIC:
+            if time.monotonic() < due[entry.task]:
+                continue
+            due[entry.task] = time.monotonic() + entry.every_s
+            try:
+                app.tasks[entry.task].run()
+            except Exception:
+                # This loop owns the periodic tasks: one failure may not end the others.
+                _log.exception("periodic.failed", task=entry.task)
+            finally:
+                close_old_connections()
+
+
+def _wait_ready(stop: threading.Event, agent: LocalAgent) -> bool:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline and not stop.is_set():
+        if any(node.name == NODE_NAME and node.ready for node in fleet_view()):
+            return True
+        agent.restart_if_dead()
+        stop.wait(0.05)
+    if not stop.is_set():
+        _log.error("embedded.node_not_ready", node=NODE_NAME, timeout_s=READY_TIMEOUT_S)
+    return False
