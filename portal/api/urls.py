@@ -2,7 +2,34 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path, register_converter
+
+from portal.api.converters import IdConverter, JobRefConverter
+from portal.api.views import accounts, arrays, fleet, jobs, logs, prices, quotas, usage
+from portal.api.views.description import description
+
+register_converter(IdConverter, "id")
+register_converter(JobRefConverter, "job")
 
 app_name = "api"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("schema", description, name="schema"),
+    path("self", accounts.Self.as_view(), name="self"),
+    path("projects", accounts.Projects.as_view(), name="projects"),
+    path("tokens", accounts.Tokens.as_view(), name="tokens"),
+    path("tokens/<id:token_id>", accounts.OneToken.as_view(), name="token"),
+    path("jobs", jobs.Jobs.as_view(), name="jobs"),
+    path("jobs/<job:ref>", jobs.OneJob.as_view(), name="job"),
+    path("jobs/<job:ref>/cancel", jobs.CancelJob.as_view(), name="job-cancel"),
+    path("jobs/<job:ref>/log", logs.JobLog.as_view(), name="job-log"),
+    path("arrays/<id:array_id>", arrays.OneArray.as_view(), name="array"),
+    path("arrays/<id:array_id>/cancel", arrays.CancelArray.as_view(), name="array-cancel"),
+    path("usage", usage.Usage.as_view(), name="usage"),
+    path("nodes", fleet.Nodes.as_view(), name="nodes"),
+    path("nodes/codes", fleet.EnrolmentCodes.as_view(), name="node-codes"),
+    path("nodes/enrol", fleet.Enrol.as_view(), name="node-enrol"),
+    path("gpus", fleet.Gpus.as_view(), name="gpus"),
+    path("quotas/projects/<id:project>", quotas.ProjectQuota.as_view(), name="project-quota"),
+    path("quotas/tenants/<id:tenant>", quotas.TenantQuota.as_view(), name="tenant-quota"),
+    path("prices", prices.Prices.as_view(), name="prices"),
+]

@@ -131,7 +131,7 @@ def show(job_id: JobId, as_json: Json = False) -> None:
     if kind == "arrays":
         show_pairs([("array", view["id"]), ("state", view["state"]), *view["counts"].items()])
         return
-    cost = view["cost"]
+    use = view["usage"]
     show_pairs(
         [
             ("job", view["short_name"]),
@@ -145,16 +145,18 @@ def show(job_id: JobId, as_json: Json = False) -> None:
             ("submitted", view["submitted_at"]),
             ("started", view["started_at"]),
             ("ended", view["ended_at"]),
-            ("metered", show_seconds(view["metered_seconds"])),
-            ("cost", cost and cost["display"] + ("" if view["cost_is_final"] else " so far")),
+            ("metered", show_seconds(use["seconds"])),
+            ("cost", use["cost"]["display"] + ("" if view["ended_at"] else " so far")),
         ]
     )
     for attempt in view["attempts"]:
+        lease = attempt["lease"]
+        kind = f"{lease['kind']} of {lease['gpu_model']}"
+        label = " (simulated)" if lease["gpu_simulated"] else ""
         typer.echo(
-            f"attempt {attempt['number']}: {attempt['node_name'] or '-'}, "
-            f"{attempt['gpu_model'] or '-'}"
-            f"{' (simulated)' if attempt['gpu_simulated'] else ''}"
-            f" {attempt['end_reason']}".rstrip()
+            f"attempt {attempt['number']} on {lease['node_name']}: {kind}{label}, "
+            f"{show_memory(lease['memory_mib'])}, {show_compute(lease['compute_milli'])}, "
+            f"{attempt['end_reason'] or 'not ended'}"
         )
 
 
@@ -256,7 +258,7 @@ def _find(portal: Portal, job_id: str) -> tuple[str, Any]:
     try:
         return "jobs", portal.get(f"/jobs/{job_id}")
     except Failure as failure:
-        if failure.code != "jobs.job_not_found" or "/" in job_id:
+        if failure.code != "jobs.not_found" or "/" in job_id:
             raise
         try:
             return "arrays", portal.get(f"/arrays/{job_id}")

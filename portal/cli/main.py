@@ -9,7 +9,8 @@ from portal.cli.failures import reporting
 
 _HELP = """Submit jobs to shared GPUs, follow them and see what they cost.
 
-GPUCOMMONS_URL names the portal (default http://127.0.0.1:8000), GPUCOMMONS_TOKEN holds an API token.
+GPUCOMMONS_URL names the portal (default http://127.0.0.1:8000), GPUCOMMONS_TOKEN holds an API
+token.
 A job is named by its id or by its short name, project/number, as in vision/12.
 
 Exit codes: 0 done, job succeeded; 1 job failed; 2 wrong use; 3 job cancelled; 4 job timed out;

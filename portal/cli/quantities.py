@@ -1,4 +1,4 @@
-"""Quantities as people write and read them: GiB, percent, hours. The API has MiB, thousandths, s."""
+"""Quantities as people write and read them: GiB, percent, hours."""
 
 from __future__ import annotations
 

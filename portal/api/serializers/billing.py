@@ -21,24 +21,35 @@ class UsageLineOut(Output):
     project_id = serializers.CharField()
     user = serializers.CharField(required=False)
     job_id = serializers.CharField(required=False)
-    jobs = serializers.IntegerField(required=False)
+    job = serializers.CharField(required=False, help_text="short name")
     seconds = serializers.FloatField(help_text="metered time of leases")
     gpu_seconds = serializers.FloatField(help_text="the same weighted by the slice's size")
     cost = MoneyOut()
 
 
+class UsageTotalOut(Output):
+    seconds = serializers.FloatField()
+    gpu_seconds = serializers.FloatField()
+    cost = MoneyOut()
+
+
 class UsageOut(Output):
+    """Running jobs are in it up to the last full hour (UTC)."""
+
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     group = serializers.CharField()
     items = UsageLineOut(many=True)
-    total = serializers.DictField()
+    total = UsageTotalOut()
 
 
 class PriceIn(Input):
-    effective_from = serializers.DateTimeField(help_text="not in the past, the first one excepted")
+    effective_from = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="absent: as soon as possible"
+    )
+    currency = Text(required=False, max_length=3, help_text="absent: the currency of the portal")
     rates = serializers.DictField(
-        child=serializers.IntegerField(min_value=0, max_value=MOST_MICROS),
+        child=Whole(min_value=0, max_value=MOST_MICROS),
         allow_empty=False,
         help_text="micro-units for one hour of a whole GPU, by model; * is every other model",
     )
@@ -63,6 +74,8 @@ class QuotaIn(Input):
 
 
 class QuotaOut(Output):
+    """What a project or tenant holds and may hold at once, in thousandths of a GPU."""
+
     owner_id = serializers.CharField()
     limit_milli = serializers.IntegerField(allow_null=True)
     queued_limit = serializers.IntegerField(allow_null=True)

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from jobs.domain.states import Form, JobState, PriorityClass, Wish
+from jobs.selectors import ArrayView, JobDetail, JobRow
 from portal.api.serializers.fields import Input, MoneyOut, Output, Text, TextMap, Whole
 
 
@@ -44,7 +45,7 @@ class JobFilterIn(Input):
     )
     array = serializers.CharField(required=False, max_length=36)
     cursor = serializers.CharField(
-        required=False, max_length=100, help_text="next_cursor of the page before"
+        required=False, max_length=36, help_text="next_cursor of the page before"
     )
     limit = serializers.IntegerField(required=False, default=50, min_value=1, max_value=200)
 
@@ -73,35 +74,27 @@ class LogIn(Input):
     wait_ms = serializers.IntegerField(required=False, default=0, min_value=0, max_value=30_000)
 
 
-class JobName(Output):
-    """``short_name`` is what people write: ``vision/12``."""
-
-    short_name = serializers.SerializerMethodField()
-
-    def get_short_name(self, job: Any) -> str:
-        return f"{job.project_slug}/{job.number}"
-
-
-class AcceptedJobOut(JobName):
-    """A job, or an array with ``size`` and the ids of its ``members``."""
+class AcceptedJobOut(Output):
+    """A job, or an array with its members' ids."""
 
     id = serializers.CharField()
     kind = serializers.ChoiceField(["job", "array"])
     state = serializers.CharField()
-    project = serializers.CharField()
-    number = serializers.IntegerField(allow_null=True, help_text="null for an array")
-    short_name = serializers.CharField(allow_null=True)  # type: ignore[assignment]
-    size = serializers.IntegerField(required=False)
-    members = serializers.ListField(child=serializers.CharField(), required=False)
+    number = serializers.IntegerField(help_text="of the job, or of the array's first member")
+    size = serializers.IntegerField()
+    job_ids = serializers.ListField(child=serializers.CharField())
 
 
-class JobRowOut(JobName):
+class JobRowOut(Output):
+    """A job as a list shows it; ``short_name`` is what people write: ``vision/12``."""
+
     id = serializers.CharField()
     number = serializers.IntegerField()
+    short_name = serializers.SerializerMethodField()
     name = serializers.CharField()
     project = serializers.CharField(source="project_slug")
+    project_id = serializers.CharField()
     user = serializers.CharField(source="user_name")
-    command = serializers.ListField(child=serializers.CharField())
     memory_mib = serializers.IntegerField(allow_null=True)
     compute_milli = serializers.IntegerField()
     form = serializers.ChoiceField([form.value for form in Form])
@@ -121,29 +114,45 @@ class JobRowOut(JobName):
     wait_position = serializers.IntegerField(allow_null=True)
     array_id = serializers.CharField(allow_null=True)
     array_index = serializers.IntegerField(allow_null=True)
+    node_unreachable = serializers.BooleanField(help_text="its node has not answered for a while")
+
+    def get_short_name(self, job: JobRow) -> str:
+        return f"{job.project_slug}/{job.number}"
+
+
+class LeaseOut(Output):
+    """What an attempt was promised, how hard that is enforced and what was measured.
+
+    What was not measured is null, never 0.
+    """
+
+    id = serializers.CharField()
+    node_name = serializers.CharField()
+    gpu_model = serializers.CharField()
+    gpu_uuid = serializers.CharField()
+    gpu_simulated = serializers.BooleanField()
+    kind = serializers.CharField()
+    memory_mib = serializers.IntegerField()
+    compute_milli = serializers.IntegerField()
+    mig_profile = serializers.CharField(allow_null=True)
+    enforcement_memory = serializers.CharField(allow_null=True)
+    enforcement_compute = serializers.CharField(allow_null=True)
+    memory_used_mib = serializers.IntegerField(allow_null=True)
+    memory_peak_mib = serializers.IntegerField(allow_null=True)
+    utilisation_percent = serializers.FloatField(allow_null=True)
 
 
 class AttemptOut(Output):
-    """One try. What was not measured is null, never 0."""
+    """One try."""
 
     number = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
     exit_code = serializers.IntegerField(allow_null=True)
     exit_signal = serializers.IntegerField(allow_null=True)
     end_reason = serializers.CharField(allow_blank=True)
-    node_name = serializers.CharField(allow_null=True)
-    gpu_model = serializers.CharField(allow_null=True)
-    gpu_uuid = serializers.CharField(allow_null=True)
-    gpu_simulated = serializers.BooleanField(allow_null=True)
-    kind = serializers.CharField(allow_null=True)
-    memory_mib = serializers.IntegerField(allow_null=True)
-    compute_milli = serializers.IntegerField(allow_null=True)
-    enforcement_memory = serializers.CharField(allow_null=True, allow_blank=True)
-    enforcement_compute = serializers.CharField(allow_null=True, allow_blank=True)
-    memory_used_mib = serializers.IntegerField(allow_null=True)
-    memory_peak_mib = serializers.IntegerField(allow_null=True)
-    utilisation_percent = serializers.FloatField(allow_null=True)
+    lease = LeaseOut()
 
 
 class TransitionOut(Output):
@@ -156,18 +165,30 @@ class TransitionOut(Output):
     detail = serializers.CharField(allow_blank=True)
 
 
-class JobOut(JobRowOut):
-    project_id = serializers.CharField()
+class UseOut(Output):
+    """Metered use; of a running job also what it used since."""
+
+    seconds = serializers.FloatField(help_text="metered time of leases")
+    gpu_seconds = serializers.FloatField(help_text="the same weighted by the slice's size")
+    cost = MoneyOut()
+
+
+class JobRestOut(Output):
+    command = serializers.ListField(child=serializers.CharField())
     env_names = serializers.ListField(child=serializers.CharField())
     time_limit_s = serializers.IntegerField(allow_null=True)
     max_attempts = serializers.IntegerField()
-    node_reachable = serializers.BooleanField(allow_null=True)
-    metered_seconds = serializers.FloatField()
-    gpu_seconds = serializers.FloatField(help_text="seconds of a whole GPU of this model")
-    cost = MoneyOut(allow_null=True)
-    cost_is_final = serializers.BooleanField()
+    usage = UseOut()
     attempts = AttemptOut(many=True)
     transitions = TransitionOut(many=True)
+
+
+class JobOut(JobRowOut, JobRestOut):
+    """A job with its story, attempts, use and cost."""
+
+    def to_representation(self, detail: JobDetail) -> dict[str, Any]:
+        row = JobRowOut().to_representation(detail.row)
+        return {**row, **JobRestOut().to_representation(detail)}
 
 
 class JobPageOut(Output):
@@ -177,9 +198,13 @@ class JobPageOut(Output):
 
 class ArrayOut(Output):
     id = serializers.CharField()
-    kind = serializers.ChoiceField(["array"], default="array")
-    project = serializers.CharField(source="project_slug")
+    kind = serializers.SerializerMethodField()
+    project_id = serializers.CharField()
     size = serializers.IntegerField()
-    state = serializers.CharField()
+    state = serializers.ChoiceField([state.value for state in JobState])
     counts = serializers.DictField(child=serializers.IntegerField())
     submitted_at = serializers.DateTimeField()
+    job_ids = serializers.ListField(child=serializers.CharField())
+
+    def get_kind(self, array: ArrayView) -> str:
+        return "array"

@@ -27,13 +27,10 @@ class OneArray(View):
         """Read how many members are in which state; or wait until the state changes."""
         query = self.query(WaitIn)
         unless = states_of(query["unless_state"], "unless_state")
+        if query["wait_ms"] and unless:
+            state = selectors.array_state_reader(self.principal, array_id)
+            wait_while(lambda: state() in unless, query["wait_ms"])
         view = selectors.array_view(self.principal, array_id)
-        if query["wait_ms"] and view.state in unless:
-            wait_while(
-                lambda: selectors.array_view(self.principal, array_id).state in unless,
-                query["wait_ms"],
-            )
-            view = selectors.array_view(self.principal, array_id)
         return Response(ArrayOut(view).data)
 
 
@@ -49,7 +46,7 @@ class CancelArray(View):
         principal = self.principal
 
         def effect() -> Answer:
-            view = cancel_array(principal=principal, array_id=array_id, now=utc_now())
-            return Answer(202, dict(ArrayOut(view).data))
+            cancel_array(principal=principal, array_id=array_id, now=utc_now())
+            return Answer(202, dict(ArrayOut(selectors.array_view(principal, array_id)).data))
 
         return answer_once(request, principal, effect)

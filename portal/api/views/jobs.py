@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import selectors
-from jobs.domain.states import JobState
+from jobs.domain.states import Form, JobState, PriorityClass
 from jobs.services.cancel import cancel_job
-from jobs.services.submit import JobRequest, SubmittedView, submit_job
+from jobs.services.submit import JobRequest, Submitted, submit_job
 from portal.api.base import View, answer_once
 from portal.api.schema import IDEMPOTENCY_KEY, JOB_REF, problems
 from portal.api.serializers.jobs import (
@@ -40,7 +40,7 @@ class Jobs(View):
         page = selectors.job_page(
             self.principal,
             project=query.get("project"),
-            state=states_of(query["state"], "state") if query.get("state") else None,
+            states=states_of(query.get("state", ""), "state"),
             before=query.get("cursor"),
             limit=query["limit"],
             array_id=query.get("array"),
@@ -62,9 +62,11 @@ class Jobs(View):
         principal = self.principal
 
         def effect() -> Answer:
-            project = body.pop("project")
             accepted = submit_job(
-                principal=principal, project=project, request=JobRequest(**body), now=utc_now()
+                principal=principal,
+                project=body["project"],
+                request=job_request(body),
+                now=utc_now(),
             )
             return Answer(201, accepted_json(accepted))
 
@@ -80,11 +82,11 @@ class OneJob(View):
     def get(self, request: Request, ref: str) -> Response:
         """Read a job with its story, attempts, use and cost; or wait until its state changes."""
         query = self.query(WaitIn)
-        job_id = selectors.job_id_of(self.principal, ref)
         unless = states_of(query["unless_state"], "unless_state")
         if query["wait_ms"] and unless:
-            wait_while(lambda: selectors.job_state(job_id) in unless, query["wait_ms"])
-        return Response(JobOut(selectors.job_detail(self.principal, job_id)).data)
+            state = selectors.job_state_reader(self.principal, ref)
+            wait_while(lambda: state() in unless, query["wait_ms"])
+        return Response(JobOut(selectors.job_detail(self.principal, ref)).data)
 
 
 class CancelJob(View):
@@ -97,17 +99,36 @@ class CancelJob(View):
     def post(self, request: Request, ref: str) -> Response:
         """Wish that the job ends. It is CANCELLED once its process is gone."""
         principal = self.principal
-        job_id = selectors.job_id_of(principal, ref)
 
         def effect() -> Answer:
-            view = cancel_job(principal=principal, job_id=job_id, now=utc_now())
-            return Answer(202, dict(JobOut(view).data))
+            job_id = cancel_job(principal=principal, job_id=ref, now=utc_now())
+            return Answer(202, dict(JobOut(selectors.job_detail(principal, job_id)).data))
 
         return answer_once(request, principal, effect)
 
 
-def accepted_json(accepted: SubmittedView) -> dict[str, Any]:
-    return dict(AcceptedJobOut(accepted).data)
+def job_request(body: dict[str, Any]) -> JobRequest:
+    """What was sent, without the project; what was not sent has the service's default."""
+    sent = {name: value for name, value in body.items() if value is not None and name != "project"}
+    return JobRequest(
+        **{
+            **sent,
+            "command": tuple(sent["command"]),
+            "form": Form(sent.get("form", Form.ANY)),
+            "priority": PriorityClass(sent.get("priority", PriorityClass.NORMAL)),
+        }
+    )
+
+
+def accepted_json(accepted: Submitted) -> dict[str, Any]:
+    return {
+        "id": accepted.id,
+        "kind": "array" if accepted.is_array else "job",
+        "state": str(accepted.state),
+        "number": accepted.numbers[0],
+        "size": len(accepted.job_ids),
+        "job_ids": list(accepted.job_ids),
+    }
 
 
 def states_of(text: str, field: str) -> frozenset[JobState]:

@@ -7,7 +7,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
-from jobs import selectors
+from jobs.engines.registry import agent_engine
 from jobs.services.logs import read_log
 from portal.api.base import View
 from portal.api.schema import JOB_REF, problems
@@ -44,11 +44,11 @@ class JobLog(View):
     def get(self, request: Request, ref: str) -> HttpResponse:
         """Read what the job wrote; with ``wait_ms`` wait until there is more."""
         query = self.query(LogIn)
-        job_id = selectors.job_id_of(self.principal, ref)
         with place() as taken:
             chunk = read_log(
-                self.principal,
-                job_id,
+                agent_engine(),
+                principal=self.principal,
+                job_id=ref,
                 attempt=query["attempt"],
                 offset=query["offset"],
                 limit=query["limit"],
