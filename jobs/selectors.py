@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +21,6 @@ from portal.accounts.access import Principal
 from portal.accounts.roles import Scope
 from portal.core.clock import utc_now
 from portal.core.errors import NotFound
-from portal.core.money import Money
 from portal.fleet import selectors as fleet
 from portal.fleet.selectors import LeaseView
 from quotas.domain.accounts import equivalent_milli
@@ -116,6 +115,15 @@ class ArrayView:
 
 
 @dataclass(frozen=True)
+class JobName:
+    """How people call a job: ``vision/12`` and the name that its owner gave it."""
+
+    id: str
+    short_name: str
+    name: str
+
+
+@dataclass(frozen=True)
 class LeaseOrder:
     """What a node has to be told of a lease."""
 
@@ -161,9 +169,35 @@ def _no_job(job_id: str) -> NotFound:
     )
 
 
-def job_state(principal: Principal, job_id: str) -> str:
-    """Only the state: what a long poll asks again and again."""
-    return access_job(principal, job_id, need=Scope.JOBS_READ).state
+def job_state_reader(principal: Principal, job_id: str) -> Callable[[], str]:
+    """Check the caller's right once; the result reads only the state, for long polls."""
+    rows = Job.objects.filter(pk=access_job(principal, job_id, need=Scope.JOBS_READ).pk)
+    return lambda: rows.values_list("state", flat=True).get()
+
+
+def array_state_reader(principal: Principal, array_id: str) -> Callable[[], JobState]:
+    """The same for an array, whose state `array_view` explains."""
+    array = access_array(principal, array_id, need=Scope.JOBS_READ)
+    return lambda: _array_state(_counts(array))
+
+
+def job_names(job_ids: Iterable[str]) -> dict[str, JobName]:
+    """Names of jobs for lines that tell of them."""
+    rows = Job.objects.filter(pk__in=set(job_ids)).select_related("project")
+    return {job.pk: _job_name(job) for job in rows}
+
+
+def jobs_on_leases(principal: Principal, lease_ids: Iterable[str]) -> dict[str, JobName]:
+    """Which job is on which lease, of the jobs that the caller may see."""
+    rows = Attempt.objects.filter(lease_id__in=set(lease_ids)).select_related("job__project")
+    allowed = access.accessible_project_ids(principal, need=Scope.JOBS_READ)
+    if allowed is not None:
+        rows = rows.filter(job__project_id__in=allowed)
+    return {attempt.lease_id: _job_name(attempt.job) for attempt in rows}
+
+
+def _job_name(job: Job) -> JobName:
+    return JobName(job.pk, f"{job.project.slug}/{job.number}", job.name)
 
 
 def job_detail(principal: Principal, job_id: str, *, now: datetime | None = None) -> JobDetail:
@@ -269,19 +303,25 @@ def array_view(principal: Principal, array_id: str) -> ArrayView:
     """An array's state is that of its least advanced member; ended, of its worst."""
     array = access_array(principal, array_id, need=Scope.JOBS_READ)
     members = array.members.order_by("array_index")
-    counts = {
-        row["state"]: row["jobs"]
-        for row in array.members.values("state").annotate(jobs=Count("pk")).order_by()
-    }
+    counts = _counts(array)
     return ArrayView(
         id=array.pk,
         project_id=array.project_id,
         size=array.size,
-        state=next(state for state in _ARRAY_ORDER if counts.get(state)),
+        state=_array_state(counts),
         counts=counts,
         submitted_at=array.submitted_at,
         job_ids=tuple(members.values_list("pk", flat=True)),
     )
+
+
+def _counts(array: JobArray) -> dict[str, int]:
+    rows = array.members.values("state").annotate(jobs=Count("pk")).order_by()
+    return {row["state"]: row["jobs"] for row in rows}
+
+
+def _array_state(counts: dict[str, int]) -> JobState:
+    return next(state for state in _ARRAY_ORDER if counts.get(state))
 
 
 _ARRAY_ORDER = (

@@ -93,7 +93,7 @@ class UnsupportedMediaType(Rejected):
     status = 415
 
 
-def _as_portal_error(error: Exception) -> PortalError | None:  # noqa: PLR0911
+def _as_portal_error(error: Exception) -> PortalError | None:
     """Translate what Django and REST framework raise."""
     match error:
         case exceptions.ValidationError():

@@ -7,7 +7,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
-from jobs.engines.registry import agent_engine
+from jobs.services.engine import agent_engine
 from jobs.services.logs import read_log
 from portal.api.base import View
 from portal.api.schema import JOB_REF, problems

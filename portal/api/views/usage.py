@@ -38,9 +38,7 @@ class Usage(View):
         until = query.get("until") or utc_now()
         since = query.get("since") or until - UNLESS_TOLD
         if since >= until:
-            raise Rejected(
-                "api.period_empty", "since must lie before until.", field="since"
-            )
+            raise Rejected("api.period_empty", "since must lie before until.", field="since")
         if query.get("project"):
             place = access_project(self.principal, query["project"], need=Scope.USAGE_READ)
             project_ids: set[str] | None = {place.id}
@@ -69,11 +67,7 @@ def named(lines: list[UsageLine]) -> Iterable[dict[str, Any]]:
             "project": projects[line.project_id].slug,
             "project_id": line.project_id,
             **({"user": users[line.user_id]} if line.user_id else {}),
-            **(
-                {"job_id": line.job_id, "job": jobs[line.job_id].short_name}
-                if line.job_id
-                else {}
-            ),
+            **({"job_id": line.job_id, "job": jobs[line.job_id].short_name} if line.job_id else {}),
             "seconds": line.use.seconds,
             "gpu_seconds": line.use.gpu_seconds,
             "cost": line.use.cost,
