@@ -26,6 +26,7 @@ soak: setup
 	@deploy/scripts/test.sh soak
 
 openapi: setup
+	@mkdir -p docs/reference
 	@.venv/bin/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
 
 lock: setup

@@ -81,11 +81,7 @@ def _workshop_imports(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _model_lookups(tree: ast.Module) -> Iterator[ast.AST]:
-    return (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr == "get_model"
-    )
+    return (node for node in ast.walk(tree) if _is_attribute(node, "apps", {"get_model"}))
 
 
 def _impurities(tree: ast.Module) -> Iterator[ast.AST]:
