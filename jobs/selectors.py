@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, F, Min, Q
+from django.db.models import Count, Q
 
 from agent.wire import Desired, LeaseSpec, ProcessSpec, SliceKind, SliceSpec
-from billing.selectors import JobUsage, running_cost, usage_of_jobs
-from jobs.domain.states import ACTIVE, CLASS_OF, JobState
+from billing.domain.metering import LeaseUse
+from billing.selectors import Use, usage_of_job, usage_of_jobs
+from jobs.domain.states import ACTIVE, CLASS_OF, Form, JobState
 from jobs.engines.base import NodeTarget
 from jobs.models import Attempt, Job, JobArray
 from jobs.scheduling.mig import Placement
@@ -94,7 +95,8 @@ class JobDetail:
     max_attempts: int
     attempts: tuple[AttemptView, ...]
     transitions: tuple[TransitionView, ...]
-    usage: JobUsage
+    usage: Use
+    usage_is_final: bool
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,7 @@ def job_detail(principal: Principal, job_id: str, *, now: datetime | None = None
             for row in job.transitions.order_by("pk")
         ),
         usage=_usage(job, attempts, leases, now or utc_now()),
+        usage_is_final=job.ended_at is not None,
     )
 
 
@@ -241,24 +244,45 @@ def _attempt_view(attempt: Attempt, lease: LeaseView) -> AttemptView:
     )
 
 
-def _usage(
-    job: Job, attempts: list[Attempt], leases: dict[str, LeaseView], now: datetime
-) -> JobUsage:
-    """What is metered, and for a running job what will be if it ended now."""
-    metered = usage_of_jobs([job.pk]).get(job.pk, JobUsage.nothing())
-    running = [attempt for attempt in attempts if attempt.started_at and not attempt.ended_at]
-    if not running:
-        return metered
-    lease = leases[running[0].lease_id]
-    return running_cost(
-        metered,
+def _usage(job: Job, attempts: list[Attempt], leases: dict[str, LeaseView], now: datetime) -> Use:
+    """What is metered, and for a running job what it would be if it ended now."""
+    running = [
+        lease_use(
+            attempt,
+            leases[attempt.lease_id],
+            started_at=attempt.started_at,
+            until=now,
+            final=True,
+        )
+        for attempt in attempts
+        if attempt.started_at and not attempt.ended_at and attempt.started_at < now
+    ]
+    used = usage_of_jobs([job.pk], running=running)
+    return used.get(job.pk) or usage_of_job(job.pk)
+
+
+def lease_use(
+    attempt: Attempt, lease: LeaseView, *, started_at: datetime, until: datetime, final: bool
+) -> LeaseUse:
+    """What is metered of a lease: the share that it holds, from start to ``until``."""
+    job = attempt.job
+    return LeaseUse(
         lease_id=lease.id,
+        job_id=job.pk,
+        project_id=job.project_id,
+        tenant_id=accounts.project_line(job.project_id).tenant_id,
+        user_id=job.submitted_by_id,
         gpu_model=lease.gpu_model,
         equivalent_milli=equivalent_milli(
-            lease.compute_milli, lease.memory_mib, lease.gpu_memory_mib
+            compute_milli=lease.compute_milli,
+            memory_mib=lease.memory_mib,
+            gpu_memory_mib=lease.gpu_memory_mib,
         ),
-        started_at=running[0].started_at,
-        until=now,
+        compute_milli=lease.compute_milli,
+        memory_mib=lease.memory_mib,
+        started_at=started_at,
+        until=until,
+        final=final,
     )
 
 
@@ -288,7 +312,9 @@ def job_page(
     if before:
         last = Job.objects.filter(pk=before).values_list("submitted_at", "pk").first()
         if last:
-            rows = rows.filter(Q(submitted_at__lt=last[0]) | Q(submitted_at=last[0], pk__lt=last[1]))
+            rows = rows.filter(
+                Q(submitted_at__lt=last[0]) | Q(submitted_at=last[0], pk__lt=last[1])
+            )
     page = list(rows.order_by("-submitted_at", "-pk")[: limit + 1])
     shown = page[:limit]
     positions = _positions(shown)
@@ -383,7 +409,7 @@ def _positions(jobs: Iterable[Job]) -> dict[str, int]:
 
 def _unreachable_jobs(jobs: Iterable[Job]) -> set[str]:
     active = [job.pk for job in jobs if job.state in ACTIVE]
-    silent = fleet.unreachable_node_ids() if active else set()
+    silent = fleet.silent_node_ids() if active else set()
     if not silent:
         return set()
     rows = Attempt.objects.filter(job__in=active, ended_at__isnull=True, node_id__in=silent)
@@ -408,7 +434,7 @@ def gpu_states() -> tuple[GpuState, ...]:
             instances=frozenset(
                 Placement(lease.mig_profile, lease.mig_start)
                 for lease in gpu.leases
-                if lease.mig_start is not None
+                if lease.mig_profile is not None and lease.mig_start is not None
             ),
         )
         for node in fleet.fleet_view()
@@ -418,7 +444,7 @@ def gpu_states() -> tuple[GpuState, ...]:
 
 def owner_ids_of(project_id: str) -> tuple[str, ...]:
     """The quota accounts above a job: tenants from the root down, then the project."""
-    return (*accounts.project_info(project_id).tenant_ids, project_id)
+    return accounts.project_line(project_id).owner_ids
 
 
 def queue_head(limit: int) -> tuple[QueuedJob, ...]:
@@ -427,7 +453,13 @@ def queue_head(limit: int) -> tuple[QueuedJob, ...]:
         Job.objects.filter(state=JobState.QUEUED)
         .order_by("-priority", "queued_at", "pk")
         .values_list(
-            "pk", "project_id", "priority", "queued_at", "compute_milli", "memory_mib", "form",
+            "pk",
+            "project_id",
+            "priority",
+            "queued_at",
+            "compute_milli",
+            "memory_mib",
+            "form",
             "gpu_model",
         )[:limit]
     )
@@ -436,7 +468,7 @@ def queue_head(limit: int) -> tuple[QueuedJob, ...]:
     for pk, project_id, priority, queued_at, compute, memory, form, model in rows:
         if project_id not in owners:
             owners[project_id] = owner_ids_of(project_id)
-        request = Request(compute, memory, form, model)
+        request = Request(compute, memory, Form(form), model)
         queue.append(QueuedJob(pk, project_id, owners[project_id], priority, queued_at, request))
     return tuple(queue)
 
@@ -454,8 +486,8 @@ def lease_order(lease_id: str) -> LeaseOrder | None:
     )
     if attempt is None:
         return None
-    lease = fleet.lease_views([lease_id])[lease_id]
-    node = fleet.node_view(lease.node_id)
+    lease = fleet.lease_view(lease_id)
+    node = fleet.node_target(lease.node_id)
     job = attempt.job
     labels = {"job": f"{job.project.slug}/{job.number}", "name": job.name}
     if lease.desired == Desired.ABSENT:
@@ -472,7 +504,7 @@ def lease_order(lease_id: str) -> LeaseOrder | None:
                 kind=SliceKind(lease.kind),
                 memory_mib=lease.memory_mib,
                 compute_milli=lease.compute_milli,
-                mig_profile=lease.mig_profile or None,
+                mig_profile=lease.mig_profile,
                 mig_start=lease.mig_start,
             ),
             process=ProcessSpec(
@@ -516,4 +548,5 @@ def attempt_for_log(job: Job, number: int | None) -> Attempt | None:
 
 
 def oldest_waiting_since() -> datetime | None:
-    return Job.objects.filter(state=JobState.QUEUED).aggregate(at=Min(F("queued_at")))["at"]
+    rows = Job.objects.filter(state=JobState.QUEUED).order_by("queued_at")
+    return rows.values_list("queued_at", flat=True).first()

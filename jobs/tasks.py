@@ -6,8 +6,8 @@ import structlog
 from celery import shared_task
 
 from jobs.engines.base import EngineError
-from jobs.services.engine import agent_engine
 from jobs.services import metering, tell
+from jobs.services.engine import agent_engine
 from portal.core import outbox
 from portal.core.clock import utc_now
 from portal.core.queues import Queue

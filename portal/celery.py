@@ -1,7 +1,7 @@
 """The Celery application: queues, and what runs at an interval.
 
-Tasks are sent by `portal.core.outbox` and by the schedule here, by nobody else. Two schedulers do no
-harm: every periodic task may run twice.
+Tasks are sent by `portal.core.outbox` and by the schedule here, by nobody else. Two schedulers do
+no harm: every periodic task may run twice.
 """
 
 from __future__ import annotations

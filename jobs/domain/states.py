@@ -15,9 +15,7 @@ class JobState(StrEnum):
     TIMED_OUT = "TIMED_OUT"
 
 
-TERMINAL = frozenset(
-    {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT}
-)
+TERMINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT})
 ACTIVE = frozenset({JobState.STARTING, JobState.RUNNING})
 
 

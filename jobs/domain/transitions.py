@@ -103,16 +103,12 @@ def judge_end(
     if end.kind is EndKind.EXITED:
         if end.exit_code == 0:
             return Judgement(EventKind.SUCCEEDED, "succeeded", "The command exited with 0.")
-        return Judgement(
-            EventKind.FAILED, "exit_code", f"The command exited with {end.exit_code}."
-        )
+        return Judgement(EventKind.FAILED, "exit_code", f"The command exited with {end.exit_code}.")
     if wish is Wish.CANCEL:
         return Judgement(EventKind.CANCELLED, "cancelled", "Cancelled on request.")
     if end.kind is EndKind.TIME_LIMIT:
         limit = f" of {time_limit_s} s" if time_limit_s else ""
-        return Judgement(
-            EventKind.TIMED_OUT, "time_limit", f"Stopped at its time limit{limit}."
-        )
+        return Judgement(EventKind.TIMED_OUT, "time_limit", f"Stopped at its time limit{limit}.")
     sentence = end.detail or _SENTENCES[end.kind].format(signal=end.exit_signal)
     retried = end.kind in FREE_ENDS or (end.kind in RETRIED_ENDS and attempts_left > 0)
     return Judgement(EventKind.REQUEUED if retried else EventKind.FAILED, end.kind, sentence)

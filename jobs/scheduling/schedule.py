@@ -81,7 +81,7 @@ def _left(gpu: GpuState, offer: Offer) -> int:
 
 def _place(job: QueuedJob, gpu: GpuState, offer: Offer) -> Placed:
     family = mig.family_of(gpu.model)
-    units = mig.units(family, offer.instance) if family and offer.instance else ()
+    units = mig.units(family, offer.instance) if family and offer.instance else None
     return Placed(
         job_id=job.job_id,
         gpu_id=gpu.gpu_id,
@@ -90,7 +90,7 @@ def _place(job: QueuedJob, gpu: GpuState, offer: Offer) -> Placed:
         compute_milli=offer.compute_milli,
         equivalent_milli=offer.equivalent_milli,
         instance=offer.instance,
-        units=tuple(units),
+        instance_size=len(units) if units else None,
     )
 
 
@@ -121,7 +121,7 @@ def _limit_reached(job: QueuedJob, level: Level) -> Waiting:
     return Waiting(
         job.job_id,
         "quotas.limit_reached",
-        f"{level.name} may hold {limit:g} GPUs at once and has no room for this job now; "
+        f"The {level.name} may hold {limit:g} GPUs at once and has no room for this job now; "
         "it starts when other jobs there end.",
     )
 

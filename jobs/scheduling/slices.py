@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jobs.domain.states import Form
 from jobs.scheduling import mig
 from jobs.scheduling.view import GpuState, Request
+from quotas.domain.accounts import equivalent_milli
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,6 @@ class Offer:
     equivalent_milli: int
     waste_milli: int
     instance: mig.Placement | None = None
-
-
-def equivalent_milli(compute_milli: int, memory_mib: int, gpu_memory_mib: int) -> int:
-    """The larger of the compute part and the memory part, in thousandths, memory rounded up."""
-    memory_part = -(-memory_mib * 1000 // gpu_memory_mib)
-    return min(1000, max(compute_milli, memory_part))
 
 
 def share_of(request: Request, gpu_memory_mib: int) -> tuple[int, int]:
@@ -50,7 +45,7 @@ def offers(request: Request, gpu: GpuState) -> Iterator[Offer]:
         return
     if request.wants_whole or (gpu.mode == "whole" and request.form is Form.ANY):
         if gpu.compute_leased_milli == 0 and gpu.memory_leased_mib == 0 and _allows_whole(request):
-            asked = equivalent_milli(compute, memory, gpu.memory_mib)
+            asked = _size(compute, memory, gpu)
             yield Offer("whole", gpu.memory_mib, 1000, 1000, 1000 - asked)
         return
     fits = (
@@ -58,7 +53,13 @@ def offers(request: Request, gpu: GpuState) -> Iterator[Offer]:
         and gpu.memory_leased_mib + memory <= gpu.memory_mib
     )
     if gpu.mode == "share" and request.form in (Form.ANY, Form.SHARE) and fits:
-        yield Offer("share", memory, compute, equivalent_milli(compute, memory, gpu.memory_mib), 0)
+        yield Offer("share", memory, compute, _size(compute, memory, gpu), 0)
+
+
+def _size(compute_milli: int, memory_mib: int, gpu: GpuState) -> int:
+    return equivalent_milli(
+        compute_milli=compute_milli, memory_mib=memory_mib, gpu_memory_mib=gpu.memory_mib
+    )
 
 
 def _allows_whole(request: Request) -> bool:
@@ -72,7 +73,7 @@ def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
     if request.wants_whole and request.form is Form.ANY:
         return
     compute, memory = share_of(request, gpu.memory_mib)
-    asked = equivalent_milli(compute, memory, gpu.memory_mib)
+    asked = _size(compute, memory, gpu)
     for profile in family.profiles:
         held = mig.memory_mib(family, profile, gpu.memory_mib)
         if held < memory or profile.compute_slices * 1000 < compute * family.compute_slices:
@@ -81,5 +82,5 @@ def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
         if instance is None:
             continue
         given = mig.compute_milli(family, profile)
-        size = equivalent_milli(given, held, gpu.memory_mib)
+        size = _size(given, held, gpu)
         yield Offer("mig", held, given, size, size - asked, instance)

@@ -74,7 +74,7 @@ class ClusterView:
 class Placed:
     """A slice for a job: what is promised, and its size in equivalents (see quotas).
 
-    ``units`` are the units of the memory axis that a MIG instance covers.
+    ``instance_size`` counts the units of the memory axis that a MIG instance covers.
     """
 
     job_id: str
@@ -84,7 +84,7 @@ class Placed:
     compute_milli: int
     equivalent_milli: int
     instance: MigPlacement | None = None
-    units: tuple[int, ...] = ()
+    instance_size: int | None = None
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,8 @@ def _cancel(job_ids: list[str], *, actor: Actor, now: datetime) -> None:
                 "lease_id", flat=True
             )
         )
-        fleet.want_absent(lease_ids)
+        for lease_id in lease_ids:
+            fleet.want_absent(lease_id)
         outbox.put(LEASE, lease_ids, now=now)
         crash.point("cancel.written")
     crash.point("cancel.committed")

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import structlog
 
+from agent.wire import SliceKind
 from jobs.domain.states import JobState, Wish
 from jobs.domain.transitions import EventKind
 from jobs.models import Attempt, Job, Transition
@@ -21,6 +22,7 @@ from portal.core.errors import Conflict, PortalError
 from portal.core.ids import new_id
 from portal.core.locks import guarded, lock_rows
 from portal.fleet import services as fleet
+from portal.fleet.selectors import nodes_of_gpus
 from portal.fleet.services import NewLease
 from quotas.selectors import levels_of
 from quotas.services import holds
@@ -72,13 +74,16 @@ def _admit_alone(placed: Placed, jobs: dict[str, QueuedJob], now: datetime) -> i
 
 
 def _admit(batch: Sequence[Placed], jobs: dict[str, QueuedJob], now: datetime) -> int:
-    """Quota held, slices leased, STARTING and the outbox row: all of the batch or nothing."""
+    """Quota held, slices leased, STARTING and the outbox row: all of the batch or nothing.
+
+    Only a job whose quota another admitter took meanwhile is left out, with the reason.
+    """
     attempts = {placed.job_id: new_id() for placed in batch}
     leases = {placed.job_id: new_id() for placed in batch}
     with guarded():
-        holds.hold_all(
+        refused = holds.hold_many(
             [
-                holds.Wanted(
+                holds.NewHold(
                     attempt_id=attempts[placed.job_id],
                     project_id=jobs[placed.job_id].project_id,
                     owner_ids=jobs[placed.job_id].owner_ids,
@@ -88,6 +93,7 @@ def _admit(batch: Sequence[Placed], jobs: dict[str, QueuedJob], now: datetime) -
             ],
             now=now,
         )
+        batch = [placed for placed in batch if attempts[placed.job_id] not in refused]
         crash.point("admit.held")
         fleet.open_leases(
             [
@@ -95,25 +101,24 @@ def _admit(batch: Sequence[Placed], jobs: dict[str, QueuedJob], now: datetime) -
                     lease_id=leases[placed.job_id],
                     attempt_id=attempts[placed.job_id],
                     gpu_id=placed.gpu_id,
-                    kind=placed.kind,
+                    kind=SliceKind(placed.kind),
                     memory_mib=placed.memory_mib,
                     compute_milli=placed.compute_milli,
-                    mig_profile=placed.instance.profile if placed.instance else "",
+                    mig_profile=placed.instance.profile if placed.instance else None,
                     mig_start=placed.instance.start if placed.instance else None,
-                    mig_units=placed.units,
+                    mig_size=placed.instance_size,
                 )
                 for placed in batch
             ],
             now=now,
         )
         crash.point("admit.leased")
-        rows = lock_rows(
-            Job.objects.filter(pk__in=leases, state=JobState.QUEUED, wish=Wish.RUN)
-        )
+        admitted = [placed.job_id for placed in batch]
+        rows = lock_rows(Job.objects.filter(pk__in=admitted, state=JobState.QUEUED, wish=Wish.RUN))
         if len(rows) != len(batch):
             raise Conflict("jobs.changed", "A job was changed while it was being placed.")
         numbers = _next_attempt_numbers(rows)
-        node_of = fleet.nodes_of_gpus({placed.gpu_id for placed in batch})
+        node_of = nodes_of_gpus({placed.gpu_id for placed in batch})
         gpu_of = {placed.job_id: placed.gpu_id for placed in batch}
         Attempt.objects.bulk_create(
             Attempt(
@@ -136,10 +141,10 @@ def _admit(batch: Sequence[Placed], jobs: dict[str, QueuedJob], now: datetime) -
             )
             for job in rows
         )
-        Job.objects.filter(pk__in=leases).update(
+        Job.objects.filter(pk__in=admitted).update(
             state=JobState.STARTING, wait_code="", wait_reason=""
         )
-        outbox.put(LEASE, leases.values(), now=now)
+        outbox.put(LEASE, [leases[job_id] for job_id in admitted], now=now)
         crash.point("admit.written")
     crash.point("admit.committed")
     return len(batch)
@@ -158,7 +163,8 @@ def _explain(waiting: Sequence[Waiting]) -> None:
         return
     rows = Job.objects.filter(state=JobState.QUEUED)
     told = {
-        pk: (code, reason) for pk, code, reason in rows.values_list("pk", "wait_code", "wait_reason")
+        pk: (code, reason)
+        for pk, code, reason in rows.values_list("pk", "wait_code", "wait_reason")
     }
     groups: dict[tuple[str, str], list[str]] = {}
     for wait in waiting:

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agent.wire import LeaseReport, Observed
-from billing.services.metering import LeaseUse, meter
+from billing.services.metering import meter
 from jobs.domain.states import JobState, Wish
 from jobs.domain.transitions import FREE_ENDS, End, EndKind, EventKind, judge_end
 from jobs.models import Attempt, Job, Transition
-from jobs.selectors import owner_ids_of
+from jobs.selectors import lease_use
 from jobs.services.story import move
-from portal.accounts import selectors as accounts
 from portal.core import crash, hints
 from portal.core.locks import guarded, lock_rows
 from portal.fleet import services as fleet
-from portal.fleet.selectors import LeaseView, lease_views
-from quotas.domain.accounts import equivalent_milli
+from portal.fleet.selectors import lease_views
 from quotas.services import holds
 
 _JOB_FIELDS = [
@@ -79,7 +77,7 @@ def ingest(
     Reports of attempts that have ended here already change nothing, so the same report may come by
     an event, by the answer to a command and by reconciliation.
     """
-    latest = {report.lease_id: report for report in reports}
+    latest: dict[str, LeaseReport] = {report.lease_id: report for report in reports}
     ends = [ended for report in latest.values() if (ended := ended_of(report))]
     with guarded():
         attempts = _lock(latest, [ended.lease_id for ended in ends])
@@ -129,17 +127,19 @@ def _lock(lease_ids: Iterable[str], ending: list[str]) -> dict[str, Attempt]:
 def _started(
     attempt: Attempt, report: LeaseReport, *, actor: str, now: datetime
 ) -> list[Transition]:
-    if attempt.started_at is not None:
+    if attempt.started_at is not None or report.started_at is None:
         return []
     attempt.started_at = report.started_at
     attempt.job.started_at = report.started_at
     fleet.lease_started(
         attempt.lease_id,
         started_at=report.started_at,
-        enforcement_memory=report.enforcement_memory or "",
-        enforcement_compute=report.enforcement_compute or "",
+        enforcement_memory=report.enforcement_memory,
+        enforcement_compute=report.enforcement_compute,
     )
-    return [move(attempt.job, EventKind.STARTED, now=now, actor=actor, attempt_number=attempt.number)]
+    return [
+        move(attempt.job, EventKind.STARTED, now=now, actor=actor, attempt_number=attempt.number)
+    ]
 
 
 def _settle(
@@ -149,10 +149,10 @@ def _settle(
     ends = [ended for ended in ends if ended.lease_id in attempts]
     if not ends:
         return []
-    holds.release_all([attempts[ended.lease_id].pk for ended in ends], now=now)
+    holds.release_many([attempts[ended.lease_id].pk for ended in ends], now=now)
     fleet.release_leases(
         [
-            fleet.Released(ended.lease_id, started_at=ended.started_at, ended_at=ended.ended_at)
+            fleet.Release(ended.lease_id, started_at=ended.started_at, ended_at=ended.ended_at)
             for ended in ends
         ],
         now=now,
@@ -160,37 +160,20 @@ def _settle(
     leases = lease_views([ended.lease_id for ended in ends])
     meter(
         [
-            lease_use(attempts[ended.lease_id], leases[ended.lease_id], ended.started_at, ended.ended_at)
+            lease_use(
+                attempts[ended.lease_id],
+                leases[ended.lease_id],
+                started_at=ended.started_at,
+                until=ended.ended_at,
+                final=True,
+            )
             for ended in ends
             if ended.started_at and ended.ended_at
         ],
-        final=True,
         now=now,
     )
     hints.give_on_commit(hints.Hint.SCHEDULE)
     return [_end(attempts[ended.lease_id], ended, actor=actor, now=now) for ended in ends]
-
-
-def lease_use(
-    attempt: Attempt, lease: LeaseView, started_at: datetime, until: datetime
-) -> LeaseUse:
-    """What is metered of a lease: the share that it holds, from start to ``until``."""
-    job = attempt.job
-    return LeaseUse(
-        lease_id=lease.id,
-        job_id=job.pk,
-        project_id=job.project_id,
-        tenant_id=accounts.project_info(job.project_id).tenant_id,
-        user_id=job.submitted_by_id,
-        gpu_model=lease.gpu_model,
-        equivalent_milli=equivalent_milli(
-            lease.compute_milli, lease.memory_mib, lease.gpu_memory_mib
-        ),
-        compute_milli=lease.compute_milli,
-        memory_mib=lease.memory_mib,
-        started_at=started_at,
-        until=until,
-    )
 
 
 def _end(attempt: Attempt, ended: Ended, *, actor: str, now: datetime) -> Transition:

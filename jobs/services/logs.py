@@ -7,7 +7,7 @@ from jobs.selectors import access_job, attempt_for_log
 from portal.accounts.access import Principal
 from portal.accounts.roles import Scope
 from portal.core.errors import NotFound, Unavailable
-from portal.fleet.selectors import node_view
+from portal.fleet.selectors import node_target
 
 _ENDED_BEFORE_IT_RAN = LogChunk(b"", 0, True)
 
@@ -39,12 +39,10 @@ def read_log(
         return LogChunk(b"", 0, job.ended_at is not None)
     if found.ended_at is not None and found.started_at is None:
         return _ENDED_BEFORE_IT_RAN
-    node = node_view(found.node_id)
+    node = node_target(found.node_id)
     target = NodeTarget(node.id, node.address)
     try:
-        return engine.read_log(
-            target, found.lease_id, offset=offset, limit=limit, wait_ms=wait_ms
-        )
+        return engine.read_log(target, found.lease_id, offset=offset, limit=limit, wait_ms=wait_ms)
     except EngineTransient as error:
         raise Unavailable(
             "jobs.node_unreachable",
@@ -54,6 +52,4 @@ def read_log(
     except EngineRejected as error:
         if found.started_at is None:
             return LogChunk(b"", offset, False)
-        raise NotFound(
-            "jobs.log_gone", f"Node {node.name} no longer has this log."
-        ) from error
+        raise NotFound("jobs.log_gone", f"Node {node.name} no longer has this log.") from error

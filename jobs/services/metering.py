@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from billing.services.metering import meter
-from jobs.selectors import running_attempts
-from jobs.services.ingest import lease_use
-from portal.core.locks import guarded
+from jobs.selectors import lease_use, running_attempts
 from portal.fleet.selectors import lease_views
 
 
@@ -16,9 +14,14 @@ def meter_running(now: datetime) -> None:
     attempts = running_attempts()
     leases = lease_views([attempt.lease_id for attempt in attempts])
     uses = [
-        lease_use(attempt, leases[attempt.lease_id], attempt.started_at, now)
+        lease_use(
+            attempt,
+            leases[attempt.lease_id],
+            started_at=attempt.started_at,
+            until=now,
+            final=False,
+        )
         for attempt in attempts
         if attempt.started_at and attempt.started_at < now
     ]
-    with guarded():
-        meter(uses, final=False, now=now)
+    meter(uses, now=now)

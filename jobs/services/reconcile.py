@@ -14,7 +14,7 @@ from jobs.services.tell import tell_lease
 from portal.core import crash
 from portal.core.audit import Actor
 from portal.fleet import services as fleet
-from portal.fleet.selectors import LeaseView, active_leases_of_node, node_view
+from portal.fleet.selectors import LeaseView, active_leases_of_node, node_target
 
 _log = structlog.get_logger(__name__)
 _LIVING = (Observed.ACCEPTED, Observed.RUNNING)
@@ -31,7 +31,7 @@ def reconcile_node(engine: Engine, node: NodeTarget, *, now: datetime) -> None:
     known = {report.lease_id: report for report in told.leases}
     crash.point("reconcile.read")
     present = [known[lease_id] for lease_id in wanted if lease_id in known]
-    view = node_view(node.node_id)
+    view = node_target(node.node_id)
     ingest(present, actor=f"node {view.name}", now=now)
     _repair_missing(engine, node, view.stream_id, told, wanted, now=now)
     for report in present:
@@ -105,7 +105,7 @@ def declare_node_lost(*, actor: Actor, node_id: str, now: datetime) -> int:
     """
     fleet.declare_lost(actor=actor, node_id=node_id, now=now)
     leases = active_leases_of_node(node_id)
-    last_seen = node_view(node_id).last_seen_at or now
+    last_seen = node_target(node_id).last_seen_at or now
     settle(
         [
             Ended(
@@ -120,4 +120,3 @@ def declare_node_lost(*, actor: Actor, node_id: str, now: datetime) -> int:
         now=now,
     )
     return len(leases)
-

@@ -74,7 +74,15 @@ def submit_job(
             else None
         )
         jobs = [
-            _job(principal, place.id, request, number, array, index, now)
+            _job(
+                principal,
+                request,
+                project_id=place.id,
+                number=number,
+                array=array,
+                index=index,
+                now=now,
+            )
             for index, number in enumerate(numbers)
         ]
         Job.objects.bulk_create(jobs)
@@ -109,8 +117,9 @@ def submit_job(
 
 def _job(
     principal: Principal,
-    project_id: str,
     request: JobRequest,
+    *,
+    project_id: str,
     number: int,
     array: JobArray | None,
     index: int,
@@ -156,9 +165,7 @@ def _check_fields(request: JobRequest) -> None:
     _check_range("array_size", request.array_size, 1, MAX_ARRAY)
     for key, value in request.env.items():
         if not key or "=" in key or "\0" in key + value:
-            raise Rejected(
-                "jobs.env_invalid", f"{key!r} is no name of a variable.", field="env"
-            )
+            raise Rejected("jobs.env_invalid", f"{key!r} is no name of a variable.", field="env")
         if key.startswith(_RESERVED_ENV):
             raise Rejected(
                 "jobs.env_reserved",
@@ -200,10 +207,10 @@ def _check_fit(
         return
     for owner_id, level in levels_of(owner_ids).items():
         if level.limit_milli is not None and least > level.limit_milli:
-            name = selectors.owner_name(owner_id)
+            name = selectors.owner_names([owner_id])[owner_id]
             raise Rejected(
                 "quotas.never_fits",
-                f"The job takes {least} thousandths of a GPU; {name} may hold at most "
+                f"The job takes {least} thousandths of a GPU; the {name} may hold at most "
                 f"{level.limit_milli} at once.",
                 hint="Ask for less, or ask an administrator to raise the limit.",
                 field="memory_mib" if request.memory_mib else "compute_milli",

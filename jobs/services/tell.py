@@ -43,7 +43,7 @@ def _refused(
     if spec.desired is Desired.ABSENT:
         raise refusal
     with guarded():
-        fleet.want_absent([spec.lease_id])
+        fleet.want_absent(spec.lease_id)
     crash.point("tell.refused")
     order = lease_order(spec.lease_id)
     if order is None:

@@ -20,7 +20,7 @@ from portal.core import crash, hints
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError
 from portal.fleet import services as fleet
-from portal.fleet.selectors import node_ids, node_view
+from portal.fleet.selectors import node_ids, node_target
 
 _log = structlog.get_logger(__name__)
 LONG_POLL_MS = 10_000
@@ -60,11 +60,11 @@ class NodeWatch(threading.Thread):
                 close_old_connections()
 
     def _step(self) -> None:
-        node = node_view(self._node_id)
+        node = node_target(self._node_id)
         target = NodeTarget(node.id, node.address)
         if utc_now() >= self._reconcile_after:
             self._reconcile(target)
-            node = node_view(self._node_id)
+            node = node_target(self._node_id)
         wait_ms = min(LONG_POLL_MS, int(config.reconcile_interval_s * 1000))
         batch = self._engine.events(target, after=node.event_cursor, wait_ms=wait_ms)
         crash.point("watch.events_read")
@@ -90,14 +90,12 @@ class NodeWatch(threading.Thread):
         now = utc_now()
         reconcile_node(self._engine, target, now=now)
         fleet.record_inventory(node_id=target.node_id, inventory=inventory, now=now)
-        fleet.record_samples(
-            node_id=target.node_id, samples=self._engine.samples(target), now=now
-        )
+        fleet.record_samples(node_id=target.node_id, samples=self._engine.samples(target), now=now)
         self._reconcile_after = now + timedelta(seconds=config.reconcile_interval_s)
         hints.give_on_commit(hints.Hint.SCHEDULE)
 
     def _silent(self, error: EngineTransient) -> None:
-        node = node_view(self._node_id)
+        node = node_target(self._node_id)
         since = node.last_seen_at or node.created_at
         if utc_now() - since < timedelta(seconds=config.unreachable_after_s):
             return

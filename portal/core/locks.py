@@ -2,7 +2,7 @@
 
 The order is: idempotency key, tenant and project accounts, quota rows, node, GPU, job, lease; rows
 of one kind by id. Lock what becomes less available as late as possible, but before the check. On
-SQLite ``BEGIN IMMEDIATE`` makes the transaction itself the lock; since that starves writers, writers
+SQLite ``BEGIN IMMEDIATE`` makes the transaction itself the lock; since that starves writers, those
 of one process queue before it, first come first served.
 """
 

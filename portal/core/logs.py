@@ -34,7 +34,8 @@ def logging_configuration(level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            name: {"level": "WARNING"} for name in ("httpx2", "httpcore2", "urllib3", "celery.app.trace")
+            name: {"level": "WARNING"}
+            for name in ("httpx2", "httpcore2", "urllib3", "celery.app.trace")
         },
     }
     logging.config.dictConfig(settings)

@@ -13,9 +13,9 @@ from portal.core.models import RowLease
 def hold(name: str, owner: str, *, now: datetime, ttl: timedelta) -> bool:
     """Take or extend the lease; false while another owner's has not expired."""
     with guarded():
-        taken = RowLease.objects.filter(Q(name=name), Q(owner=owner) | Q(expires_at__lte=now)).update(
-            owner=owner, expires_at=now + ttl
-        )
+        taken = RowLease.objects.filter(
+            Q(name=name), Q(owner=owner) | Q(expires_at__lte=now)
+        ).update(owner=owner, expires_at=now + ttl)
         if taken:
             return True
         _, created = RowLease.objects.get_or_create(

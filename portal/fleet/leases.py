@@ -114,44 +114,42 @@ def want_absent(lease_id: str) -> int:
     return generation
 
 
-def release_lease(
-    lease_id: str,
-    *,
-    started_at: datetime | None,
-    ended_at: datetime | None,
-    now: datetime,
-    enforcement_memory: Enforcement | None = None,
-    enforcement_compute: Enforcement | None = None,
-) -> bool:
-    """Give the slice back once its process is proved gone; false when it was given back before.
+@dataclass(frozen=True)
+class Release:
+    """The end of a lease as its node observed it; no times for a process that never began."""
 
-    ``started_at`` and ``ended_at`` are what the node observed, None for a process that never began;
-    None for an enforcement keeps what is known. Raises ``fleet.lease_not_found``.
-    """
-    lease = Lease.objects.select_related("slice").filter(pk=lease_id).first()
-    if lease is None:
-        raise NotFound("fleet.lease_not_found", "There is no such lease.")
-    lock_rows(Gpu.objects.filter(pk=lease.gpu_id))
-    observed = {
-        "enforcement_memory": enforcement_memory,
-        "enforcement_compute": enforcement_compute,
-        "started_at": started_at,
-        "ended_at": ended_at,
-    }
-    released = Lease.objects.filter(pk=lease_id, released_at__isnull=True).update(
-        released_at=now,
-        desired=Desired.ABSENT,
-        **{name: value for name, value in observed.items() if value is not None},
+    lease_id: str
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+def lock_gpus_of(lease_ids: Iterable[str]) -> None:
+    """Lock the GPUs of these leases, by id, before jobs are locked."""
+    lock_rows(Gpu.objects.filter(pk__in=Lease.objects.filter(pk__in=list(lease_ids)).values("gpu")))
+
+
+def release_leases(releases: Iterable[Release], *, now: datetime) -> set[str]:
+    """Give slices back once their processes are proved gone; the leases that held until now."""
+    wanted = {release.lease_id: release for release in releases}
+    lock_gpus_of(wanted)
+    leases = lock_rows(
+        Lease.objects.filter(pk__in=wanted, released_at__isnull=True).select_related("slice")
     )
-    if not released:
-        return False
-    Gpu.objects.filter(pk=lease.gpu_id).update(
-        compute_leased_milli=F("compute_leased_milli") - lease.compute_milli,
-        memory_leased_mib=F("memory_leased_mib") - lease.memory_mib,
-    )
-    if lease.slice.kind == SliceKind.MIG:
-        MigUnit.objects.filter(lease_id=lease_id).update(released_at=now)
-    return True
+    given_back: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for lease in leases:
+        observed = wanted[lease.id]
+        lease.started_at = observed.started_at or lease.started_at
+        lease.ended_at = observed.ended_at or lease.ended_at
+        lease.released_at = now
+        lease.desired = Desired.ABSENT
+        compute, memory = given_back[lease.gpu_id]
+        given_back[lease.gpu_id] = (compute - lease.compute_milli, memory - lease.memory_mib)
+    Lease.objects.bulk_update(leases, ["started_at", "ended_at", "released_at", "desired"])
+    if given_back:
+        _take(given_back)
+    instances = [lease.id for lease in leases if lease.slice.kind == SliceKind.MIG]
+    MigUnit.objects.filter(lease_id__in=instances).update(released_at=now)
+    return {lease.id for lease in leases}
 
 
 def _check_room(leases: Iterable[NewLease], gpus: dict[str, Gpu]) -> dict[str, tuple[int, int]]:

@@ -84,6 +84,10 @@ class NodeView:
     last_seen_at: datetime | None
     gpus: tuple[GpuView, ...]
 
+    @property
+    def ready(self) -> bool:
+        return self.state is NodeState.READY
+
 
 @dataclass(frozen=True)
 class NodeTarget:
@@ -97,6 +101,7 @@ class NodeTarget:
     stream_id: str
     event_cursor: int
     last_seen_at: datetime | None
+    created_at: datetime
 
 
 def fleet_view() -> tuple[NodeView, ...]:
@@ -142,21 +147,38 @@ def active_leases_of_node(node_id: str) -> list[LeaseView]:
     return _lease_views(_leases().filter(node_id=node_id, released_at__isnull=True))
 
 
-def node_targets() -> list[NodeTarget]:
+def node_target(node_id: str) -> NodeTarget:
+    """Give one node as its watcher needs it. Raises ``fleet.node_not_found``."""
+    node = Node.objects.filter(pk=node_id).first()
+    if node is None:
+        raise NotFound("fleet.node_not_found", "There is no such node.")
+    return NodeTarget(
+        id=node.id,
+        name=node.name,
+        address=node.address,
+        state=NodeState(node.state),
+        boot_id=node.boot_id,
+        stream_id=node.stream_id,
+        event_cursor=node.event_cursor,
+        last_seen_at=node.last_seen_at,
+        created_at=node.created_at,
+    )
+
+
+def node_ids() -> list[str]:
     """Give every node that has enrolled, by name."""
-    return [
-        NodeTarget(
-            id=node.id,
-            name=node.name,
-            address=node.address,
-            state=NodeState(node.state),
-            boot_id=node.boot_id,
-            stream_id=node.stream_id,
-            event_cursor=node.event_cursor,
-            last_seen_at=node.last_seen_at,
-        )
-        for node in Node.objects.order_by("name")
-    ]
+    return list(Node.objects.order_by("name").values_list("pk", flat=True))
+
+
+def silent_node_ids() -> set[str]:
+    """Give the nodes that do not answer, or that were declared lost."""
+    silent = Node.objects.filter(state__in=[NodeState.UNREACHABLE, NodeState.LOST])
+    return set(silent.values_list("pk", flat=True))
+
+
+def nodes_of_gpus(gpu_ids: Iterable[str]) -> dict[str, str]:
+    """Give the node of each GPU, by the GPU's id."""
+    return dict(Gpu.objects.filter(pk__in=set(gpu_ids)).values_list("pk", "node_id"))
 
 
 def node_names(node_ids: Iterable[str]) -> dict[str, str]:

@@ -17,25 +17,29 @@ from portal.core.hints import Hint, give_on_commit
 from portal.core.locks import guarded, lock_rows
 from portal.fleet.leases import (
     NewLease,
+    Release,
     lease_started,
+    lock_gpus_of,
     open_leases,
-    release_lease,
+    release_leases,
     want_absent,
 )
 from portal.fleet.models import Gpu, Lease, Node, NodeState
 
 __all__ = [
     "NewLease",
+    "Release",
     "advance_cursor",
     "declare_lost",
     "lease_started",
+    "lock_gpus_of",
     "mark_unreachable",
     "open_leases",
     "record_contact",
     "record_gpu_health",
     "record_inventory",
     "record_samples",
-    "release_lease",
+    "release_leases",
     "want_absent",
 ]
 

@@ -6,7 +6,7 @@ Accounts are locked by id; one that does not exist yet begins without a limit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -79,18 +79,34 @@ def hold_many(wanted: Sequence[NewHold], *, now: datetime) -> dict[str, Rejected
     return _refusals(blocked)
 
 
+def lock_accounts_of(attempt_ids: Iterable[str]) -> None:
+    """Lock every account that these attempts hold quota in, by id, before jobs are locked."""
+    lines = Hold.objects.filter(attempt_id__in=list(attempt_ids)).values_list(
+        "owner_ids", flat=True
+    )
+    lock_rows(QuotaAccount.objects.filter(pk__in={owner for line in lines for owner in line}))
+
+
 def release(attempt_id: str, *, now: datetime) -> bool:
     """Give back what an attempt holds; false when it holds nothing (any more)."""
-    held = Hold.objects.filter(attempt_id=attempt_id).first()
-    if held is None:
-        return False
-    lock_rows(QuotaAccount.objects.filter(pk__in=held.owner_ids))
-    if not Hold.objects.filter(pk=held.pk, released_at__isnull=True).update(released_at=now):
-        return False
-    QuotaAccount.objects.filter(pk__in=held.owner_ids).update(
-        held_milli=F("held_milli") - held.equivalent_milli
-    )
-    return True
+    return attempt_id in release_many([attempt_id], now=now)
+
+
+def release_many(attempt_ids: Iterable[str], *, now: datetime) -> set[str]:
+    """Give back what the attempts hold; those that held something until now.
+
+    The number of queries does not grow with the batch.
+    """
+    ids = list(attempt_ids)
+    lock_accounts_of(ids)
+    held = lock_rows(Hold.objects.filter(attempt_id__in=ids, released_at__isnull=True))
+    Hold.objects.filter(pk__in=[row.pk for row in held]).update(released_at=now)
+    given_back: Counter[str] = Counter()
+    for row in held:
+        for owner in row.owner_ids:
+            given_back[owner] -= row.equivalent_milli
+    _add(given_back)
+    return {row.attempt_id for row in held}
 
 
 def _lock_levels(owner_ids: set[str]) -> dict[str, Level]:
