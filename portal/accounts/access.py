@@ -106,6 +106,20 @@ def access_tenant(principal: Principal, id_or_slug: str, *, need: Scope) -> Tena
     return TenantRef(tenant.id, tenant.slug, tenant.name, tenant.path, principal.narrowed(scopes))
 
 
+def access_tenant_from_above(principal: Principal, id_or_slug: str, *, need: Scope) -> TenantRef:
+    """Give the tenant when the caller may do ``need`` one level above it.
+
+    For limits: nobody changes the one that was set for them. Above a root is the platform.
+    """
+    tenant = access_tenant(principal, id_or_slug, need=Scope.USAGE_READ)
+    *above, _own = tenant_ids_of_path(tenant.path)
+    if above:
+        access_tenant(principal, above[-1], need=need)
+    else:
+        access_platform(principal, need=need)
+    return tenant
+
+
 def accessible_project_ids(principal: Principal, *, need: Scope) -> set[str] | None:
     """Give the projects where the caller may do ``need``; None means every project.
 

@@ -41,7 +41,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class _CsrfCheck(CsrfViewMiddleware):
-    def _reject(self, request: HttpRequest, reason: str) -> str:  # type: ignore[override]
+    def _reject(self, request: HttpRequest, reason: str) -> str:
         return reason
 
 
@@ -54,7 +54,7 @@ class BrowserSessionAuthentication(BaseAuthentication):
             return None
         check = _CsrfCheck(_unused)
         check.process_request(request._request)
-        reason: Any = check.process_view(request._request, None, (), {})
+        reason: Any = check.process_view(request._request, _unused, (), {})
         if reason:
             raise Forbidden(
                 "api.csrf_failed",

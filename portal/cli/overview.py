@@ -77,7 +77,7 @@ def nodes(as_json: Json = False) -> None:
 
 
 def _who(line: dict[str, object]) -> tuple[object, object, object]:
-    return line["project"], line.get("user") or "", line.get("job_id") or ""
+    return line["project"], line["user"] or "", line["job"] or ""
 
 
 def _time(line: dict[str, float]) -> str:

@@ -1,46 +1,26 @@
-"""What is shown when there is no page: as a page, or as a problem below ``/api/``."""
+"""What is shown when there is no page to show."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from portal.api.problems import problem_response
-from portal.core.errors import Forbidden, NotFound, PortalError, Rejected
+from portal.core.errors import Forbidden, NotFound, PortalError
 
 
-class ServerError(PortalError):
-    status = 500
-
-
-class BadRequest(Rejected):
-    status = 400
-
-
-def failure(request: HttpRequest, error: PortalError) -> HttpResponse:
-    if request.path.startswith("/api/"):
-        return problem_response(error)
-    return render(request, "web/failure.html", {"error": error}, status=error.status)
-
-
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return failure(request, BadRequest("web.bad_request", "The browser sent a bad request."))
+def failure_page(request: HttpRequest, error: PortalError) -> HttpResponse:
+    response = render(request, "web/failure.html", {"error": error}, status=error.status)
+    if error.retry_after_s is not None:
+        response["Retry-After"] = str(error.retry_after_s)
+    return response
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return failure(request, Forbidden("web.forbidden", "This page is not open to you."))
+    return failure_page(request, Forbidden("web.forbidden", "This page is not open to you."))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return failure(request, NotFound("web.not_found", "There is no such page."))
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    return failure(
+    return failure_page(
         request,
-        ServerError(
-            "portal.bug",
-            "Something went wrong on our side; it has been logged.",
-            hint="Try again; if it stays, tell your administrator the time.",
-        ),
+        NotFound("web.not_found", "There is no such page.", hint="Start from the list of jobs."),
     )

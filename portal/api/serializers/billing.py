@@ -16,21 +16,18 @@ class UsageIn(Input):
     group = serializers.ChoiceField(["project", "user", "job"], required=False, default="project")
 
 
-class UsageLineOut(Output):
-    project = serializers.CharField()
-    project_id = serializers.CharField()
-    user = serializers.CharField(required=False)
-    job_id = serializers.CharField(required=False)
-    job = serializers.CharField(required=False, help_text="short name")
+class UsageTotalOut(Output):
     seconds = serializers.FloatField(help_text="metered time of leases")
     gpu_seconds = serializers.FloatField(help_text="the same weighted by the slice's size")
     cost = MoneyOut()
 
 
-class UsageTotalOut(Output):
-    seconds = serializers.FloatField()
-    gpu_seconds = serializers.FloatField()
-    cost = MoneyOut()
+class UsageLineOut(UsageTotalOut):
+    project = serializers.CharField(source="project_slug")
+    project_id = serializers.CharField()
+    user = serializers.CharField(source="user_name", allow_null=True)
+    job_id = serializers.CharField(allow_null=True)
+    job = serializers.CharField(source="job_name", allow_null=True, help_text="short name")
 
 
 class UsageOut(Output):
@@ -39,7 +36,7 @@ class UsageOut(Output):
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     group = serializers.CharField()
-    items = UsageLineOut(many=True)
+    items = UsageLineOut(many=True, source="lines")
     total = UsageTotalOut()
 
 

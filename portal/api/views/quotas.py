@@ -10,10 +10,9 @@ from rest_framework.response import Response
 
 from portal.accounts.access import (
     Principal,
-    access_platform,
     access_project,
     access_tenant,
-    tenant_ids_of_path,
+    access_tenant_from_above,
 )
 from portal.accounts.roles import Scope
 from portal.api.base import View
@@ -56,7 +55,7 @@ class TenantQuota(View):
     )
     def put(self, request: Request, tenant: str) -> Response:
         """Set the limit of a tenant; for administrators of the tenant above, or the platform."""
-        tenant_id = access_tenant_limit(self.principal, tenant)
+        place = access_tenant_from_above(self.principal, tenant, need=Scope.TENANT_ADMIN)
         body = self.body(QuotaIn)
         if body.get("queued_limit") is not None:
             raise Rejected(
@@ -65,18 +64,7 @@ class TenantQuota(View):
                 hint="Leave queued_limit out.",
                 field="queued_limit",
             )
-        return Response(_set(self.principal, tenant_id, body))
-
-
-def access_tenant_limit(principal: Principal, tenant: str) -> str:
-    """Nobody raises the limit that was set for them: it is set one level above."""
-    place = access_tenant(principal, tenant, need=Scope.USAGE_READ)
-    *above, own = tenant_ids_of_path(place.path)
-    if above:
-        access_tenant(principal, above[-1], need=Scope.TENANT_ADMIN)
-    else:
-        access_platform(principal, need=Scope.TENANT_ADMIN)
-    return own
+        return Response(_set(self.principal, place.id, body))
 
 
 def quota_json(owner_id: str) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def period(seconds: float | None) -> str:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     whole = int(seconds)
     sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    parts = []
+    parts: list[tuple[int, str]] = []
     for unit, size in sizes:
         count, whole = divmod(whole, size)
         if count or parts:
