@@ -133,7 +133,7 @@ def accessible_project_ids(principal: Principal, *, need: Scope) -> set[str] | N
     for project_id, path in Membership.objects.filter(
         user_id=principal.user_id, role__in=roles
     ).values_list("project_id", "tenant__path"):
-        reach |= Q(pk=project_id) if path is None else Q(tenant__path__startswith=path)
+        reach |= Q(pk=project_id) if project_id else Q(tenant__path__startswith=path)
     return set(Project.objects.filter(reach).values_list("pk", flat=True))
 
 

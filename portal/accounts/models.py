@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models import Q
@@ -23,7 +25,7 @@ class User(AbstractBaseUser):
     created_at = models.DateTimeField()
 
     USERNAME_FIELD = "name"
-    REQUIRED_FIELDS: list[str] = []
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
     objects = UserManager()
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -140,7 +141,11 @@ def set_membership(
             field="role",
         )
     with guarded():
-        place = {"user_id": user_id, "project_id": project_id, "tenant_id": tenant_id}
+        place: dict[str, Any] = {
+            "user_id": user_id,
+            "project_id": project_id,
+            "tenant_id": tenant_id,
+        }
         if role is None:
             Membership.objects.filter(**place).delete()
         else:
