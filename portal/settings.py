@@ -156,5 +156,11 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
 }
 
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # HSTS for subdomains: only this host is ours to decide
+    "security.W008",  # the proxy in front ends TLS and redirects
+    "security.W021",  # preloading HSTS is the decision of the domain's owner
+]
+
 LOGGING_CONFIG = None
 LOGGING = logging_configuration(config.log_level)
