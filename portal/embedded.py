@@ -180,7 +180,7 @@ def _run_periodic(stop: threading.Event) -> None:
             due[entry.task] = time.monotonic() + entry.every_s
             try:
                 app.tasks[entry.task].run()
-            except Exception:  # noqa: BLE001 - this loop owns the periodic tasks: one failure may not end the others.
+            except Exception:  # noqa: BLE001 - one failure may not end the others
                 _log.exception("periodic.failed", task=entry.task)
             finally:
                 close_old_connections()

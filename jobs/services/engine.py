@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from portal.fleet.pki import client_ssl_context
-
 from jobs.engines.agent import AgentEngine
 from jobs.engines.base import Engine
 from portal.config import config
 from portal.core.locks import assert_no_transaction
+from portal.fleet.pki import client_ssl_context
 
 
 @cache

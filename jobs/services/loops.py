@@ -45,7 +45,7 @@ def run_scheduler(owner: str, stop: threading.Event) -> None:
                 continue
         except PortalError as error:
             _log.info("scheduler.retry", code=error.code)
-        except Exception:  # noqa: BLE001 - this loop owns the scheduler: it may not end by a bug in one cycle.
+        except Exception:  # noqa: BLE001 - a bug in one cycle may not end the loop
             _log.exception("scheduler.failed")
             stop.wait(SLOW_S)
         finally:

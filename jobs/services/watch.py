@@ -52,7 +52,7 @@ class NodeWatch(threading.Thread):
             except (PortalError, EngineError) as error:
                 _log.warning("watch.retry", node_id=self._node_id, error=str(error))
                 self._stopped.wait(pause_s)
-            except Exception:  # noqa: BLE001 - this loop owns the watch: it may not end by a bug in one event.
+            except Exception:  # noqa: BLE001 - a bug in one event may not end the watch
                 _log.exception("watch.failed", node_id=self._node_id)
                 self._stopped.wait(LAST_PAUSE_S)
             finally:
