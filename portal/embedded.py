@@ -76,8 +76,7 @@ def up(address: Address, *, announce: Callable[[demo.Demo], None]) -> None:
         try:
             agent.ensure(portal_url=address.url, actor=shown.admin, now=utc_now())
             if _wait_ready(stop, agent):
-                demo.publish(shown)
-                announce(shown)
+                announce(demo.publish(shown))
             while not stop.wait(0.5):
                 agent.restart_if_dead()
         finally:

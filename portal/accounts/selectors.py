@@ -62,6 +62,22 @@ def user_names(user_ids: Iterable[str]) -> dict[str, str]:
     return dict(User.objects.filter(pk__in=set(user_ids)).values_list("pk", "name"))
 
 
+def user_ids(names: Iterable[str]) -> dict[str, str]:
+    """Give the ids of users by name; unknown names are left out."""
+    return dict(User.objects.filter(name__in=set(names)).values_list("name", "pk"))
+
+
+def ids_of_slugs(slugs: Iterable[str]) -> dict[str, str]:
+    """Give the ids of tenants and projects by short name; unknown ones are left out.
+
+    For setting up only: whoever names an object for a caller uses `portal.accounts.access`.
+    """
+    wanted = set(slugs)
+    return dict(Tenant.objects.filter(slug__in=wanted).values_list("slug", "pk")) | dict(
+        Project.objects.filter(slug__in=wanted).values_list("slug", "pk")
+    )
+
+
 def tokens_of(user_id: str) -> list[TokenInfo]:
     """Give the user's tokens that were not revoked, newest first."""
     tokens = ApiToken.objects.filter(user_id=user_id, revoked_at__isnull=True).order_by("-id")
