@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-import psutil
-
 from agent import clock, log
-from agent.gpu.base import GpuSource, Use
+from agent.gpu.base import GpuSource
 from agent.inventory import GpuInventory
+from agent.runtime import process_tree
 from agent.store import Lease, Store
 from agent.wire import GpuSample, LeaseSample, Observed, SampleList, SliceSpec
 
@@ -19,9 +18,7 @@ EVERY_S = 2.0
 class Collector:
     """One thread; the newest values are kept, those of ended leases are dropped."""
 
-    def __init__(
-        self, source: GpuSource, inventory: GpuInventory, store: Store
-    ) -> None:
+    def __init__(self, source: GpuSource, inventory: GpuInventory, store: Store) -> None:
         self._source = source
         self._inventory = inventory
         self._store = store
@@ -44,54 +41,53 @@ class Collector:
         while not self._stopped.wait(EVERY_S):
             try:
                 self.collect()
-            except Exception as error:  # noqa: BLE001 - measuring must go on
+            except Exception as error:
                 log.error("collector.failed", error=repr(error))
 
     def collect(self) -> None:
         """Looks at health, then measures once."""
         self._inventory.refresh()
-        running = {
-            lease.lease_id: Use(
-                SliceSpec.model_validate_json(lease.slice), _pids(lease)
-            )
+        leases = {
+            lease.lease_id: lease
             for lease in self._store.active()
             if lease.observed is Observed.RUNNING and lease.slice is not None
         }
+        running = {
+            lease_id: SliceSpec.model_validate_json(lease.slice or "")
+            for lease_id, lease in leases.items()
+        }
         gpus = self._source.samples(running)
-        self._newest = SampleList(gpus=gpus, leases=self._lease_samples(running, gpus))
+        self._newest = SampleList(gpus=gpus, leases=self._lease_samples(leases, gpus))
 
     def _lease_samples(
-        self, running: Mapping[str, Use], gpus: list[GpuSample]
+        self, leases: Mapping[str, Lease], gpus: list[GpuSample]
     ) -> list[LeaseSample]:
         at = clock.now()
-        memory = {gpu.uuid: self._source.memory_by_pid(gpu.uuid) for gpu in gpus}
-        self._peaks = {key: peak for key, peak in self._peaks.items() if key in running}
-        samples = []
-        for lease_id, use in running.items():
-            by_pid = memory.get(use.slice.gpu_uuid, {})
-            found = [by_pid[pid] for pid in use.pids if pid in by_pid]
-            used = sum(found) if found else None
-            if used is not None:
-                self._peaks[lease_id] = max(used, self._peaks.get(lease_id, 0))
-            samples.append(
-                LeaseSample(
-                    lease_id=lease_id,
-                    at=at,
-                    memory_used_mib=used,
-                    memory_peak_mib=self._peaks.get(lease_id),
-                )
+        used = self._memory_by_lease(leases, gpus)
+        self._peaks = {key: peak for key, peak in self._peaks.items() if key in leases}
+        for lease_id, memory in used.items():
+            self._peaks[lease_id] = max(memory, self._peaks.get(lease_id, 0))
+        return [
+            LeaseSample(
+                lease_id=lease_id,
+                at=at,
+                memory_used_mib=used.get(lease_id),
+                memory_peak_mib=self._peaks.get(lease_id),
             )
-        return samples
+            for lease_id in leases
+        ]
 
-
-def _pids(lease: Lease) -> frozenset[int]:
-    """The job's first process and all that came from it."""
-    if lease.pid is None:
-        return frozenset()
-    try:
-        first = psutil.Process(lease.pid)
-        return frozenset(
-            {lease.pid, *(child.pid for child in first.children(recursive=True))}
+    def _memory_by_lease(
+        self, leases: Mapping[str, Lease], gpus: list[GpuSample]
+    ) -> dict[str, int]:
+        """MiB of leases with processes on their GPU; the others are absent."""
+        found: dict[str, int] = {}
+        roots = process_tree.roots(
+            {lease.pid: lease_id for lease_id, lease in leases.items() if lease.pid is not None}
         )
-    except psutil.NoSuchProcess:
-        return frozenset()
+        for gpu in gpus:
+            for pid, memory in self._source.memory_by_pid(gpu.uuid).items():
+                owner = process_tree.owner(pid, roots)
+                if owner is not None and leases[owner].gpu_uuid == gpu.uuid:
+                    found[owner] = found.get(owner, 0) + memory
+        return found

@@ -63,9 +63,7 @@ def save(data: Path, identity: Identity) -> None:
     new.rename(data / _FILE)
 
 
-def enrol(
-    data: Path, *, portal: str, code: str, address: str, node_name: str
-) -> Identity:
+def enrol(data: Path, *, portal: str, code: str, address: str, node_name: str) -> Identity:
     """Enrols this node with a one-time code. Raises `EnrolmentFailed`."""
     key = ec.generate_private_key(ec.SECP256R1())
     request = (
@@ -124,9 +122,7 @@ def _post(portal: str, message: EnrolmentRequest) -> EnrolmentAnswer:
     finally:
         connection.close()
     if response.status not in {http.client.OK, http.client.CREATED}:
-        raise EnrolmentFailed(
-            f"the portal refused ({response.status}): {_detail(body)}"
-        )
+        raise EnrolmentFailed(f"the portal refused ({response.status}): {_detail(body)}")
     try:
         return EnrolmentAnswer.model_validate_json(body)
     except ValidationError as error:

@@ -18,6 +18,4 @@ class Refused(Exception):
         hint: str | None = None,
     ) -> None:
         super().__init__(f"{code}: {detail}")
-        self.problem = Problem(
-            status=status, code=code, detail=detail, field=field, hint=hint
-        )
+        self.problem = Problem(status=status, code=code, detail=detail, field=field, hint=hint)

@@ -38,9 +38,11 @@ from agent.wire import (
 
 RETENTION_S = 7 * 24 * 3600
 FORGET_EVERY_S = 600
+FULL_SCAN_EVERY = 5
 STARTS_TRIED = 3
+NODE_STOP_GRACE_S = 10
+NODE_STOP_SLACK_S = 10
 _STRIPES = 64
-_NODE_STOP_SLACK_S = 15
 _LOG_POLL_S = 0.05
 
 
@@ -66,9 +68,8 @@ class Leases:
         self._tidier = ThreadPoolExecutor(1, thread_name_prefix="tidier")
         self._stopping = False
         self._forgotten_at = 0.0
-        self.watcher = Watcher(
-            runtime.notify_path, changed=self.settle, scan=self._settle_all_and_forget
-        )
+        self._scans = 0
+        self.watcher = Watcher(runtime.notify_path, changed=self.settle, scan=self._look_around)
 
     def _lock(self, lease_id: str) -> threading.RLock:
         return self._locks[hash(lease_id) % _STRIPES]
@@ -108,13 +109,9 @@ class Leases:
             if action is Action.BEGIN:
                 lease = self._admit(spec, body)
             elif known is None:
-                lease = Lease(
-                    spec.lease_id, spec.generation, spec.desired, Observed.ABSENT, body
-                )
+                lease = Lease(spec.lease_id, spec.generation, spec.desired, Observed.ABSENT, body)
             else:
-                lease = replace(
-                    known, generation=spec.generation, desired=spec.desired, body=body
-                )
+                lease = replace(known, generation=spec.generation, desired=spec.desired, body=body)
             if action is Action.STOP and lease.stop_reason is None:
                 lease = replace(lease, stop_reason=EndReason.STOPPED)
             self._put(lease)
@@ -177,9 +174,7 @@ class Leases:
             pid = self._runtime.start(self._launch(lease))
         except OSError as error:
             log.error("lease.start_failed", lease_id=lease.lease_id, error=str(error))
-            self._runtime.give_up(
-                lease.lease_id, f"cannot start a process: {error.strerror}"
-            )
+            self._runtime.give_up(lease.lease_id, f"cannot start a process: {error.strerror}")
             self._settle_locked(lease)
         else:
             self.watcher.watch(lease.lease_id, pid)
@@ -258,6 +253,9 @@ class Leases:
     def _end(self, lease: Lease, seen: Sighting, end: Exit) -> Lease:
         crash.point("agent.ended.before_store")
         reason, detail = end.reason, end.detail
+        if reason is EndReason.COMMAND_NOT_FOUND:
+            command = ProcessSpec.model_validate_json(lease.process or "").argv[0]
+            detail = f"{command}: {detail}"
         if lease.stop_reason == EndReason.NODE_STOPPED:
             if reason is EndReason.STOPPED:
                 reason = EndReason.NODE_STOPPED
@@ -304,8 +302,16 @@ class Leases:
         )
         return self._end(lease, seen, end)
 
-    def _settle_all_and_forget(self) -> None:
-        self.settle_all(lease.lease_id for lease in self._store.active())
+    def _look_around(self) -> None:
+        self._scans += 1
+        everything = self._scans % FULL_SCAN_EVERY == 0
+        self.settle_all(
+            lease.lease_id
+            for lease in self._store.active()
+            if everything
+            or lease.observed is Observed.ACCEPTED
+            or not self.watcher.watching(lease.lease_id)
+        )
         if time.monotonic() - self._forgotten_at > FORGET_EVERY_S:
             self._forgotten_at = time.monotonic()
             self.forget_before(clock.wall_ns() - RETENTION_S * 10**9)
@@ -334,35 +340,32 @@ class Leases:
         self.watcher.start()
 
     def stop_jobs(self) -> None:
-        """Ends every job with `node_stopped` and waits until none is left; takes no new order."""
+        """Ends every job with `node_stopped` and waits until none is left; takes no new order.
+
+        A node that stops has no time for long graces: they are cut to `NODE_STOP_GRACE_S`.
+        """
         self._stopping = True
-        deadline = time.monotonic() + _NODE_STOP_SLACK_S
+        begun = time.monotonic()
         while active := self._store.active():
-            for lease in active:
-                grace_s = self._stop_for_node(lease.lease_id)
-                if grace_s:
-                    deadline = max(
-                        deadline, time.monotonic() + grace_s + _NODE_STOP_SLACK_S
-                    )
-            if time.monotonic() >= deadline:
+            waited_s = time.monotonic() - begun
+            if waited_s > NODE_STOP_GRACE_S + NODE_STOP_SLACK_S:
+                log.error("node.jobs_left", leases=[lease.lease_id for lease in active])
                 return
+            for lease in active:
+                self._stop_for_node(lease.lease_id, at_once=waited_s > NODE_STOP_GRACE_S)
             self._store.wait_for_news(0.2)
 
-    def _stop_for_node(self, lease_id: str) -> int:
-        """Seconds of grace of a lease that was told to stop just now, else 0."""
+    def _stop_for_node(self, lease_id: str, *, at_once: bool) -> None:
         with self._lock(lease_id):
             lease = self._store.lease(lease_id)
             if lease is None or not lease.active:
-                return 0
-            grace_s = 0
+                return
             if lease.stop_reason is None:
                 lease = self._put(replace(lease, stop_reason=EndReason.NODE_STOPPED))
-                grace_s = ProcessSpec.model_validate_json(
-                    lease.process or ""
-                ).stop_grace_s
                 self._runtime.stop(lease.lease_id)
+            elif at_once:
+                self._runtime.stop(lease.lease_id, at_once=True)
             self._settle_locked(lease)
-            return grace_s
 
     def close(self) -> None:
         """Stops watching; jobs that still run live on."""
@@ -384,9 +387,7 @@ class Leases:
     def _known(self, lease_id: str) -> Lease:
         lease = self._store.lease(lease_id) if rules.is_lease_id(lease_id) else None
         if lease is None:
-            raise Refused(
-                404, "agent.lease_unknown", f"this node knows no lease {lease_id}"
-            )
+            raise Refused(404, "agent.lease_unknown", f"this node knows no lease {lease_id}")
         return lease
 
     def read_log(

@@ -43,19 +43,13 @@ class CannotRun(Exception):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gpucommons-agent", description="GPU Commons node agent"
-    )
+    parser = argparse.ArgumentParser(prog="gpucommons-agent", description="GPU Commons node agent")
     commands = parser.add_subparsers(dest="command", required=True)
     join = commands.add_parser("enrol", help="make this machine a node of a portal")
     join.add_argument("--portal", required=True, metavar="URL")
     join.add_argument("--code", required=True, help="one-time code from the portal")
-    join.add_argument(
-        "--address", required=True, help="https://host:port of this agent"
-    )
-    join.add_argument(
-        "--name", default=socket.gethostname(), help="default: %(default)s"
-    )
+    join.add_argument("--address", required=True, help="https://host:port of this agent")
+    join.add_argument("--name", default=socket.gethostname(), help="default: %(default)s")
     join.add_argument("--data", required=True, type=Path, metavar="DIR")
     run = commands.add_parser("run", help="serve the portal until SIGTERM")
     run.add_argument("--data", required=True, type=Path, metavar="DIR")
@@ -67,13 +61,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODEL:MODE,...",
         help="default: %(default)s",
     )
-    run.add_argument(
-        "--work", type=Path, metavar="DIR", help="holds the jobs' work folders"
-    )
+    run.add_argument("--work", type=Path, metavar="DIR", help="holds the jobs' work folders")
     run.add_argument("--supervisor", type=Path, default=_BUILT, metavar="FILE")
-    run.add_argument(
-        "--stop-jobs", action="store_true", help="end running jobs on SIGTERM"
-    )
+    run.add_argument("--stop-jobs", action="store_true", help="end running jobs on SIGTERM")
     return parser
 
 
@@ -187,7 +177,10 @@ def _run(options: argparse.Namespace) -> None:
         collector=collector,
         metrics=Metrics(store, inventory, collector),
     )
-    server = AgentServer(address, tls_context(identity), services)
+    try:
+        server = AgentServer(address, tls_context(identity), services)
+    except OSError as error:
+        raise CannotRun(f"cannot listen on {options.listen}: {error.strerror}") from error
     leases.resume()
     collector.start()
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
@@ -210,7 +203,7 @@ def _announce(data: Path, identity: enrol.Identity, server: AgentServer) -> None
     host, port = server.server_address[:2]
     values: dict[str, object] = {
         "pid": os.getpid(),
-        "address": f"https://{str(host)}:{port}",
+        "address": f"https://{host!s}:{port}",
         "node_id": identity.node_id,
         "node_name": identity.node_name,
     }

@@ -16,9 +16,7 @@ from agent.store import Store
 
 
 class _State(PrometheusCollector):
-    def __init__(
-        self, store: Store, inventory: GpuInventory, collector: Collector
-    ) -> None:
+    def __init__(self, store: Store, inventory: GpuInventory, collector: Collector) -> None:
         self._store = store
         self._inventory = inventory
         self._collector = collector
@@ -33,9 +31,7 @@ class _State(PrometheusCollector):
         for state, count in Tally(lease.observed.value for lease in active).items():
             leases.add_metric([state], count)
         yield leases
-        healthy = GaugeMetricFamily(
-            "gpucommons_gpu_healthy", "1 in service.", labels=["gpu"]
-        )
+        healthy = GaugeMetricFamily("gpucommons_gpu_healthy", "1 in service.", labels=["gpu"])
         for gpu in self._inventory.all():
             healthy.add_metric([gpu.uuid], int(gpu.healthy))
         yield healthy
@@ -84,9 +80,7 @@ def _family(
 class Metrics:
     content_type = CONTENT_TYPE_LATEST
 
-    def __init__(
-        self, store: Store, inventory: GpuInventory, collector: Collector
-    ) -> None:
+    def __init__(self, store: Store, inventory: GpuInventory, collector: Collector) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_State(store, inventory, collector))
         self._refused = Counter(

@@ -22,9 +22,7 @@ class Action(StrEnum):
 
 def canonical(spec: LeaseSpec) -> str:
     """One text for every order that means the same."""
-    return json.dumps(
-        spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":")
-    )
+    return json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
 
 def is_lease_id(text: str) -> bool:
@@ -42,9 +40,7 @@ def check(spec: LeaseSpec) -> None:
         missing = "slice" if spec.slice is None else "process"
         raise _invalid(f"a lease that should run names its {missing}", missing)
     if any("\0" in word for word in spec.process.argv) or not spec.process.argv[0]:
-        raise _invalid(
-            "an argument holds a NUL or the command is empty", "process.argv"
-        )
+        raise _invalid("an argument holds a NUL or the command is empty", "process.argv")
     for key, value in spec.process.env.items():
         if not key or "=" in key or "\0" in key + value:
             raise _invalid(

@@ -181,12 +181,10 @@ class _Handler(BaseHTTPRequestHandler):
             answer = handler(url.path, query)
         except Refused as refused:
             answer = self._problem(refused.problem)
-        except Exception:  # noqa: BLE001 - a bug must not take the connection's thread silently
+        except Exception:
             log.error("server.bug", path=url.path, exc=_trace())
             answer = self._problem(
-                wire.Problem(
-                    status=500, code="agent.bug", detail="the agent failed; see its log"
-                )
+                wire.Problem(status=500, code="agent.bug", detail="the agent failed; see its log")
             )
         self._send(answer)
 
@@ -315,9 +313,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             document = json.loads(body)
         except ValueError as error:
-            raise Refused(
-                400, "agent.malformed", f"the body is not JSON: {error}"
-            ) from None
+            raise Refused(400, "agent.malformed", f"the body is not JSON: {error}") from None
         try:
             spec = wire.LeaseSpec.model_validate(document)
         except ValidationError as error:
@@ -342,9 +338,7 @@ class _Handler(BaseHTTPRequestHandler):
             size = int(self.headers.get("Content-Length", ""))
         except ValueError:
             self.close_connection = True
-            raise Refused(
-                411, "agent.length_required", "the length must be given"
-            ) from None
+            raise Refused(411, "agent.length_required", "the length must be given") from None
         if not 0 <= size <= wire.MAX_BODY_BYTES:
             self.close_connection = True
             raise Refused(
@@ -365,8 +359,6 @@ def _number(query: dict[str, str], name: str, default: int, most: int | None) ->
     text = query.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or len(text) > 18:  # noqa: PLR2004 - 64 bits
-        raise Refused(
-            422, "agent.invalid", f"{name} is a whole number from 0 on", field=name
-        )
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Refused(422, "agent.invalid", f"{name} is a whole number from 0 on", field=name)
     return int(text) if most is None else min(int(text), most)

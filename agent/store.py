@@ -128,17 +128,13 @@ class Store:
         self._depth = 0
         self._last_seq = 0
         self._told = threading.Condition()
-        self._connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False
-        )
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.executescript(_SCHEMA)
         with self.transaction():
             self.stream_id = self._constant("stream_id", str(uuid.uuid4()))
-            self.work_name = self._constant(
-                "work_name", f"gpucommons-{secrets.token_hex(8)}"
-            )
+            self.work_name = self._constant("work_name", f"gpucommons-{secrets.token_hex(8)}")
             self.uid_base = int(
                 self._constant(
                     "uid_base",
@@ -183,23 +179,17 @@ class Store:
         self._connection.execute(
             "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (key, value)
         )
-        row = self._connection.execute(
-            "SELECT value FROM meta WHERE key = ?", (key,)
-        ).fetchone()
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0])
 
     def _set(self, key: str, value: str) -> None:
-        self._connection.execute(
-            "UPDATE meta SET value = ? WHERE key = ?", (value, key)
-        )
+        self._connection.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
 
     # -- leases ----------------------------------------------------------------------------------
 
     def lease(self, lease_id: str) -> Lease | None:
         with self._lock:
-            row = self._connection.execute(
-                f"{_SELECT} WHERE lease_id = ?", (lease_id,)
-            ).fetchone()
+            row = self._connection.execute(f"{_SELECT} WHERE lease_id = ?", (lease_id,)).fetchone()
         return None if row is None else _lease(row)
 
     def leases(self) -> list[Lease]:
@@ -214,9 +204,7 @@ class Store:
             if gpu_uuid is None:
                 rows = self._connection.execute(query).fetchall()
             else:
-                rows = self._connection.execute(
-                    f"{query} AND gpu_uuid = ?", (gpu_uuid,)
-                ).fetchall()
+                rows = self._connection.execute(f"{query} AND gpu_uuid = ?", (gpu_uuid,)).fetchall()
         return [_lease(row) for row in rows]
 
     def put(self, lease: Lease) -> None:
@@ -236,9 +224,7 @@ class Store:
                 if taken is None:
                     self._set("next_uid", str(self._next_uid))
                     return uid
-        raise RuntimeError(
-            "every user id of this agent's range is taken by a living lease"
-        )
+        raise RuntimeError("every user id of this agent's range is taken by a living lease")
 
     def forget_before(self, wall_ns: int) -> list[str]:
         """Removes leases that are over and unchanged since then; returns their ids."""
@@ -256,9 +242,7 @@ class Store:
         """Appends an event and gives it its ``seq``, in the transaction of its cause."""
         with self.transaction():
             body = event.model_dump_json(exclude={"seq"})
-            cursor = self._connection.execute(
-                "INSERT INTO event (body) VALUES (?)", (body,)
-            )
+            cursor = self._connection.execute("INSERT INTO event (body) VALUES (?)", (body,))
             self._last_seq = int(cursor.lastrowid or 0)
             if self._last_seq - self._trimmed_at >= TRIM_EVERY:
                 self._trim()

@@ -12,7 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+
+from agent import log
 
 SCAN_EVERY_S = 1.0
 _DATAGRAM_BYTES = 128
@@ -86,33 +89,35 @@ class Watcher:
         found = []
         with suppress(BlockingIOError):
             while True:
-                found.append(
-                    self._socket.recv(_DATAGRAM_BYTES).decode(errors="replace")
-                )
+                found.append(self._socket.recv(_DATAGRAM_BYTES).decode(errors="replace"))
         return found
 
     def _run(self) -> None:
-        ready = SCAN_EVERY_S
-        deadline = _now() + SCAN_EVERY_S
+        deadline = time.monotonic() + SCAN_EVERY_S
+        changed: dict[str, None] = {}
         while not self._stopping:
-            changed: dict[str, None] = {}
-            for fd, _ in self._epoll.poll(max(0.0, ready)):
+            wait_s = 0.0 if changed else max(0.0, deadline - time.monotonic())
+            for fd, _ in self._epoll.poll(wait_s):
                 if fd == self._socket.fileno():
                     changed |= dict.fromkeys(self._datagrams())
                 elif fd != self._wake_fd and (lease_id := self._forget(fd)) is not None:
                     changed[lease_id] = None
             if self._stopping:
                 return
-            for lease_id in changed:
-                self._changed(lease_id)
-            if _now() >= deadline:
-                self._scan()
-                deadline = _now() + SCAN_EVERY_S
-            ready = deadline - _now()
+            if changed:
+                lease_id = next(iter(changed))
+                del changed[lease_id]
+                self._guard(partial(self._changed, lease_id))
+            if time.monotonic() >= deadline:
+                self._guard(self._scan)
+                deadline = time.monotonic() + SCAN_EVERY_S
 
-
-def _now() -> float:
-    return time.monotonic()
+    def _guard(self, call: Callable[[], None]) -> None:
+        """A failure is logged and met again at the next scan; the thread goes on."""
+        try:
+            call()
+        except Exception as error:
+            log.error("watcher.failed", error=repr(error))
 
 
 def _bind(path: Path) -> socket.socket:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent.wire import GpuInfo, GpuSample, SliceSpec
@@ -11,14 +10,6 @@ from agent.wire import GpuInfo, GpuSample, SliceSpec
 
 class GpuUnavailable(Exception):
     """The source cannot be used on this machine; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A lease that runs, as far as a device can see it."""
-
-    slice: SliceSpec
-    pids: frozenset[int] = frozenset()
 
 
 class GpuSource(Protocol):
@@ -30,8 +21,8 @@ class GpuSource(Protocol):
     def gpus(self) -> list[GpuInfo]:
         """Every GPU in the order of its index, with its present mode and health."""
 
-    def samples(self, uses: Mapping[str, Use]) -> list[GpuSample]:
-        """One measurement per healthy GPU; ``uses`` are the running leases by id."""
+    def samples(self, running: Mapping[str, SliceSpec]) -> list[GpuSample]:
+        """One measurement per healthy GPU; ``running`` are the leases' slices by id."""
 
     def memory_by_pid(self, gpu_uuid: str) -> dict[int, int]:
         """MiB of GPU memory by process id; empty where it cannot be told."""

@@ -17,8 +17,8 @@ from typing import Any
 import pynvml
 
 from agent import clock
-from agent.gpu.base import GpuUnavailable, Use
-from agent.wire import GpuInfo, GpuSample, SharingMode
+from agent.gpu.base import GpuUnavailable
+from agent.wire import GpuInfo, GpuSample, SharingMode, SliceSpec
 
 DEADLINE_S = 5.0
 _MIB = 1024 * 1024
@@ -50,7 +50,7 @@ class Guarded:
         while (call := self._calls.get()) is not None:
             try:
                 call.value = call.function()
-            except BaseException as error:  # noqa: BLE001 - handed to the caller
+            except BaseException as error:
                 call.error = error
             call.done.set()
 
@@ -87,9 +87,7 @@ class _Device:
 class NvmlGpus:
     """A `GpuSource` over NVML. ``library`` is the module `pynvml` or a recording of it."""
 
-    def __init__(
-        self, library: ModuleType | Any = pynvml, deadline_s: float = DEADLINE_S
-    ) -> None:
+    def __init__(self, library: ModuleType | Any = pynvml, deadline_s: float = DEADLINE_S) -> None:
         self._nvml = library
         self._system = Guarded("nvml", deadline_s)
         try:
@@ -111,9 +109,7 @@ class NvmlGpus:
         return found
 
     def _read(self, handle: Any, index: int) -> GpuInfo:
-        memory = self._nvml.nvmlDeviceGetMemoryInfo(
-            handle, version=self._nvml.nvmlMemory_v2
-        )
+        memory = self._nvml.nvmlDeviceGetMemoryInfo(handle, version=self._nvml.nvmlMemory_v2)
         return GpuInfo(
             uuid=_text(self._nvml.nvmlDeviceGetUUID(handle)),
             index=index,
@@ -137,16 +133,14 @@ class NvmlGpus:
 
     def _refresh(self, device: _Device) -> GpuInfo:
         try:
-            device.info = device.worker.call(
-                lambda: self._read(device.handle, device.info.index)
-            )
+            device.info = device.worker.call(lambda: self._read(device.handle, device.info.index))
         except (Stuck, self._nvml.NVMLError) as error:
             device.info = device.info.model_copy(
                 update={"healthy": False, "health_reason": str(error)}
             )
         return device.info
 
-    def samples(self, uses: Mapping[str, Use]) -> list[GpuSample]:
+    def samples(self, running: Mapping[str, SliceSpec]) -> list[GpuSample]:
         found = []
         for device in self._devices:
             try:
@@ -160,9 +154,7 @@ class NvmlGpus:
         memory = self._known(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
         load = self._known(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
         power = self._known(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
-        heat = self._known(
-            lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
-        )
+        heat = self._known(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
         return GpuSample(
             uuid=device.info.uuid,
             at=clock.now(),

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent import clock
-from agent.gpu.base import GpuUnavailable, Use
-from agent.wire import GpuInfo, GpuSample, SharingMode
+from agent.gpu.base import GpuUnavailable
+from agent.wire import GpuInfo, GpuSample, SharingMode, SliceSpec
 
 MODELS_MIB = {"H200": 143155, "A100-80": 80384, "A30": 23344}
 
@@ -34,9 +34,7 @@ def parse(text: str) -> list[tuple[str, SharingMode]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         model, _, mode = part.partition(":")
         if model not in MODELS_MIB:
-            raise GpuUnavailable(
-                f"no simulated model {model!r}: {', '.join(MODELS_MIB)}"
-            )
+            raise GpuUnavailable(f"no simulated model {model!r}: {', '.join(MODELS_MIB)}")
         if (mode or "share") not in set(SharingMode):
             raise GpuUnavailable(f"no mode {mode!r}: {', '.join(SharingMode)}")
         wanted.append((model, SharingMode(mode or "share")))
@@ -46,9 +44,7 @@ def parse(text: str) -> list[tuple[str, SharingMode]]:
 class SimulatedGpus:
     """A `GpuSource` without a GPU."""
 
-    def __init__(
-        self, configuration: str, *, seed: str, faults: Path | None = None
-    ) -> None:
+    def __init__(self, configuration: str, *, seed: str, faults: Path | None = None) -> None:
         namespace = uuid.uuid5(uuid.NAMESPACE_OID, seed)
         self._faults = faults
         self._failed: dict[str, str] = {}
@@ -86,20 +82,16 @@ class SimulatedGpus:
             for gpu in self._gpus
         ]
 
-    def samples(self, uses: Mapping[str, Use]) -> list[GpuSample]:
+    def samples(self, running: Mapping[str, SliceSpec]) -> list[GpuSample]:
         """Every lease uses its compute share in full; nothing else is made up."""
         at = clock.now()
         found = []
         for gpu in self.gpus():
-            slices = [
-                use.slice for use in uses.values() if use.slice.gpu_uuid == gpu.uuid
-            ]
+            slices = [slice_ for slice_ in running.values() if slice_.gpu_uuid == gpu.uuid]
             load = sum(slice_.compute_milli for slice_ in slices)
             if gpu.healthy:
                 found.append(
-                    GpuSample(
-                        uuid=gpu.uuid, at=at, utilisation_percent=min(load, 1000) / 10
-                    )
+                    GpuSample(uuid=gpu.uuid, at=at, utilisation_percent=min(load, 1000) / 10)
                 )
         return found
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent import crash
-from agent.runtime import records
+from agent.runtime import process_tree, records
 from agent.runtime.environment import LEASE_VARIABLE
 from agent.wire import EndReason
 
@@ -49,8 +49,7 @@ def can_isolate(uid_base: int, count: int) -> bool:
         any(
             int(inside) <= uid_base and uid_base + count <= int(inside) + int(length)
             for inside, _, length in (
-                line.split()
-                for line in Path(f"/proc/self/{kind}").read_text().splitlines()
+                line.split() for line in Path(f"/proc/self/{kind}").read_text().splitlines()
             )
         )
         for kind in ("uid_map", "gid_map")
@@ -122,15 +121,15 @@ class ProcessRuntime:
             fields += [f"uid={launch.uid}", f"gid={launch.uid}"]
         fields += [f"argv={value}" for value in launch.argv]
         fields += [f"env={key}={value}" for key, value in launch.env.items()]
-        return "".join(f"{field}\0" for field in fields).encode(
-            "utf-8", "surrogateescape"
-        )
+        return "".join(f"{field}\0" for field in fields).encode("utf-8", "surrogateescape")
 
     def look(self, lease_id: str) -> records.Sighting:
         return records.look(self.folder(lease_id))
 
-    def stop(self, lease_id: str) -> None:
+    def stop(self, lease_id: str, *, at_once: bool = False) -> None:
         """Makes sure that the process ends or never begins; may be repeated.
+
+        The process has its grace, unless it must end at once.
 
         The mark comes first, then the claim: a supervisor that is on its way sees the one or
         loses the other.
@@ -141,13 +140,12 @@ class ProcessRuntime:
         crash.point("agent.stop.marked")
         if records.claim_for_agent(folder):
             crash.point("agent.claim.taken")
-            records.write_exit(
-                folder, EndReason.NEVER_STARTED, "stopped before it began"
-            )
+            records.write_exit(folder, EndReason.NEVER_STARTED, "stopped before it began")
             return
         claim = records.read_claim(folder)
         if claim is not None and claim.alive and claim.pid is not None:
-            _send(claim.pid, claim.pid_start, signal.SIGTERM)
+            number = signal.SIGINT if at_once else signal.SIGTERM
+            _send(claim.pid, claim.pid_start, number)
             crash.point("agent.stop.signalled")
 
     def give_up(self, lease_id: str, detail: str) -> None:
@@ -200,23 +198,13 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _stat(pid: int) -> tuple[str, int] | None:
-    """State letter and start time in ticks since boot; None when there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[19])
-
-
 def _send(pid: int, pid_start: int | None, number: signal.Signals) -> None:
     """Signals a process, never another one that got its number since."""
     with suppress(ProcessLookupError):
         fd = os.pidfd_open(pid)
         try:
-            found = _stat(pid)
-            if found is not None and found[1] == pid_start:
+            found = process_tree.stat(pid)
+            if found is not None and found.start == pid_start:
                 signal.pidfd_send_signal(fd, number)
         finally:
             os.close(fd)
@@ -225,8 +213,8 @@ def _send(pid: int, pid_start: int | None, number: signal.Signals) -> None:
 def _belongs(pid: int, mark: bytes, uid: int | None) -> bool:
     try:
         if uid is not None and os.stat(f"/proc/{pid}").st_uid == uid:
-            found = _stat(pid)
-            return found is not None and found[0] not in "ZX"
+            found = process_tree.stat(pid)
+            return found is not None and found.state not in "ZX"
         return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False

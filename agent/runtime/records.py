@@ -149,9 +149,7 @@ def claim_for_agent(folder: Path) -> bool:
 
 def write_exit(folder: Path, reason: EndReason, detail: str) -> None:
     """The exit record of a lease that the agent itself has claimed."""
-    text = (
-        f"reason={reason}\nwall_ns={clock.wall_ns()}\nmono_ns={clock.monotonic_ns()}\n"
-    )
+    text = f"reason={reason}\nwall_ns={clock.wall_ns()}\nmono_ns={clock.monotonic_ns()}\n"
     line = " ".join(detail.split())
     new = folder / "exit.new"
     _write_synced(new, f"{text}detail={line}\n".encode())

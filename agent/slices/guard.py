@@ -76,8 +76,7 @@ def _check_share(gpu: GpuInfo, wish: SliceSpec, active: Sequence[SliceSpec]) -> 
             hint=f"ask for at most {gpu.memory_mib} MiB",
         )
     if active and (
-        wish.kind is SliceKind.WHOLE
-        or any(other.kind is SliceKind.WHOLE for other in active)
+        wish.kind is SliceKind.WHOLE or any(other.kind is SliceKind.WHOLE for other in active)
     ):
         raise _taken(gpu, "slice.gpu_uuid", "a whole GPU is shared with nobody")
     memory = sum(other.memory_mib for other in active)

@@ -76,15 +76,11 @@ GEOMETRIES: dict[str, Geometry] = {
 }
 
 
-def obstacle(
-    geometry: Geometry, wanted: Placement, placed: Sequence[Placement]
-) -> str | None:
+def obstacle(geometry: Geometry, wanted: Placement, placed: Sequence[Placement]) -> str | None:
     """Why ``wanted`` cannot stand beside what is placed; None when it can."""
     profile = geometry.profiles.get(wanted.profile)
     if profile is None:
-        return (
-            f"the model has no profile {wanted.profile}: {', '.join(geometry.profiles)}"
-        )
+        return f"the model has no profile {wanted.profile}: {', '.join(geometry.profiles)}"
     if wanted.start not in profile.starts:
         starts = ", ".join(map(str, profile.starts))
         return f"{wanted.profile} starts at {starts}, not at {wanted.start}"

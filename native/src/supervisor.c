@@ -11,7 +11,8 @@
  * id goes to the agent's socket; it may get lost.
  *
  * SIGTERM stops the job: SIGTERM to its process group, SIGKILL after the grace. The time limit does
- * the same. Whatever the job left behind is killed before the exit record appears.
+ * the same. SIGINT stops it without any grace. Whatever the job left behind is killed before the
+ * exit record appears.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -430,7 +431,7 @@ static bool record_end(const struct spec *spec, const char *reason, struct momen
 static bool record_failed_start(const struct spec *spec, enum stage stage, int error)
 {
     static const char *const at[] = {"starting", "preparing the process", "switching the user",
-                                     "entering the work folder", "executing the command"};
+                                     "entering the work folder", "cannot be executed"};
     bool not_found =
         stage == STAGE_EXEC &&
         (error == ENOENT || error == EACCES || error == ENOTDIR || error == EISDIR ||
@@ -441,7 +442,7 @@ static bool record_failed_start(const struct spec *spec, enum stage stage, int e
                       detail);
 }
 
-/* Waits for SIGCHLD or SIGTERM until the deadline (monotonic). Returns the signal, 0: deadline. */
+/* Waits for one of the signals until the deadline (monotonic). Returns the signal, 0: deadline. */
 static int wait_for_signal(const sigset_t *signals, int64_t deadline_ns)
 {
     for (;;) {
@@ -470,12 +471,11 @@ static bool reap(pid_t child, int *status, struct moment *at)
     return false;
 }
 
-/* Waits for the child; stops it on SIGTERM or at the time limit. Returns the end's reason. */
+/* Waits for the child; stops it when told to or at the time limit. Returns the end's reason. */
 static const char *watch(const struct spec *spec, pid_t child, int64_t started_ns,
                          const sigset_t *signals, int *status, struct moment *ended)
 {
     const char *reason = NULL;
-    bool killed = false;
     int64_t deadline =
         spec->time_limit_ms > 0 ? started_ns + spec->time_limit_ms * NS_PER_MS : NEVER;
     for (;;) {
@@ -484,18 +484,16 @@ static const char *watch(const struct spec *spec, pid_t child, int64_t started_n
             return reason != NULL ? reason : WIFSIGNALED(*status) ? "signalled" : "exited";
         if (number == SIGCHLD)
             continue;
-        if (reason == NULL) {
+        bool first = reason == NULL;
+        if (first)
             reason = number == 0 ? "time_limit" : "stopped";
-            deadline = clock_ns(CLOCK_MONOTONIC) + spec->grace_ms * NS_PER_MS;
-            if (spec->grace_ms > 0) {
-                kill(-child, SIGTERM);
-                kill(-child, SIGCONT);
-            }
-        } else if (number == 0 && !killed) {
-            killed = true;
+        if (number == SIGINT || (first ? spec->grace_ms == 0 : number == 0)) {
             deadline = NEVER;
             kill(-child, SIGKILL);
-            kill(child, SIGKILL);
+        } else if (first) {
+            deadline = clock_ns(CLOCK_MONOTONIC) + spec->grace_ms * NS_PER_MS;
+            kill(-child, SIGTERM);
+            kill(-child, SIGCONT);
         }
     }
 }
@@ -568,6 +566,7 @@ int main(int argc, char **argv)
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
     sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_DFL);
 

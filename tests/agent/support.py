@@ -93,9 +93,7 @@ class Authority:
 
     def identity(self) -> enrol.Identity:
         key, certificate = self.credential(wire.NODE_URI_PREFIX + "node-1")
-        return enrol.Identity(
-            "node-1", "node-1", "https://127.0.0.1:0", key, certificate, self.pem
-        )
+        return enrol.Identity("node-1", "node-1", "https://127.0.0.1:0", key, certificate, self.pem)
 
     def client_context(self, folder: Path, uri: str) -> ssl.SSLContext:
         key, certificate = self.credential(uri)
@@ -169,13 +167,14 @@ class AgentProcess:
         ]
         if self.stop_jobs:
             command.append("--stop-jobs")
-        self.process = subprocess.Popen(
+        process = subprocess.Popen(
             command,
             cwd=ROOT,
             env={**os.environ, **self.environment},
             stdout=subprocess.DEVNULL,
         )
-        eventually(lambda: (self.data / "agent.json").exists() or self.process.poll())
+        self.process = process
+        eventually(lambda: (self.data / "agent.json").exists() or process.poll() is not None)
 
     @property
     def address(self) -> str:
