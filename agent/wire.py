@@ -62,6 +62,26 @@ class Enforcement(StrEnum):
     NONE = "none"
 
 
+class MigProfile(Message):
+    """A kind of MIG instance: where it may start on the memory axis and what it has."""
+
+    name: str = Field(description="as NVIDIA names it on this model, such as 2g.35gb")
+    compute_slices: int
+    size: int = Field(description="units of the memory axis")
+    starts: list[int]
+    most: int = Field(description="instances of this kind on an empty GPU")
+    memory_mib: int
+    media: bool = Field(default=False, description="has the one set of media engines")
+
+
+class MigGeometry(Message):
+    """What a GPU in MIG mode can be cut into, as the driver reports it."""
+
+    compute_slices: int
+    memory_units: int
+    profiles: list[MigProfile]
+
+
 class GpuInfo(Message):
     uuid: str
     index: int
@@ -71,6 +91,7 @@ class GpuInfo(Message):
     simulated: bool
     healthy: bool
     health_reason: str | None = None
+    mig: MigGeometry | None = Field(default=None, description="only of a GPU in MIG mode")
 
 
 class Inventory(Message):

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
-from agent.wire import Desired, LeaseSpec, ProcessSpec, SliceKind, SliceSpec
+from agent.wire import Desired, LeaseSpec, MigGeometry, ProcessSpec, SliceKind, SliceSpec
 from billing.domain.metering import LeaseUse
 from billing.selectors import Use, usage_of_job, usage_of_jobs
 from jobs.domain.states import ACTIVE, CLASS_OF, Form, JobState
 from jobs.engines.base import NodeTarget
 from jobs.models import Attempt, Job, JobArray
-from jobs.scheduling.mig import Placement
+from jobs.scheduling.mig import Family, Placement, Profile
 from jobs.scheduling.view import GpuState, QueuedJob, Request
 from portal.accounts import access
 from portal.accounts import selectors as accounts
@@ -431,6 +431,7 @@ def gpu_states() -> tuple[GpuState, ...]:
             usable=gpu.healthy and node.ready,
             compute_leased_milli=gpu.compute_leased_milli,
             memory_leased_mib=gpu.memory_leased_mib,
+            family=_family(gpu.mig) if gpu.mig else None,
             instances=frozenset(
                 Placement(lease.mig_profile, lease.mig_start)
                 for lease in gpu.leases
@@ -439,6 +440,24 @@ def gpu_states() -> tuple[GpuState, ...]:
         )
         for node in fleet.fleet_view()
         for gpu in node.gpus
+    )
+
+
+def _family(geometry: MigGeometry) -> Family:
+    return Family(
+        geometry.compute_slices,
+        geometry.memory_units,
+        tuple(
+            Profile(
+                profile.name,
+                profile.compute_slices,
+                profile.size,
+                tuple(profile.starts),
+                profile.memory_mib,
+                profile.media,
+            )
+            for profile in geometry.profiles
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agent import clock
 from agent.gpu.base import GpuUnavailable
+from agent.slices import mig_table
 from agent.wire import GpuInfo, GpuSample, SharingMode, SliceSpec
 
 MODELS_MIB = {"H200": 143155, "A100-80": 80384, "A30": 23344}
@@ -78,6 +79,7 @@ class SimulatedGpus:
                 simulated=True,
                 healthy=gpu.uuid not in reasons,
                 health_reason=reasons.get(gpu.uuid),
+                mig=mig_table.told(gpu.model) if gpu.mode is SharingMode.MIG else None,
             )
             for gpu in self._gpus
         ]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.wire import MigGeometry, MigProfile
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -74,6 +76,29 @@ GEOMETRIES: dict[str, Geometry] = {
         Profile("4g.24gb", 4, 4, (0,), 1, 23344),
     ),
 }
+
+
+def told(model: str) -> MigGeometry | None:
+    """The table of a model as the portal is told it."""
+    geometry = GEOMETRIES.get(model)
+    if geometry is None:
+        return None
+    return MigGeometry(
+        compute_slices=geometry.compute,
+        memory_units=geometry.units,
+        profiles=[
+            MigProfile(
+                name=profile.name,
+                compute_slices=profile.compute,
+                size=profile.size,
+                starts=list(profile.starts),
+                most=profile.most,
+                memory_mib=profile.memory_mib,
+                media=profile.media,
+            )
+            for profile in geometry.profiles.values()
+        ],
+    )
 
 
 def obstacle(geometry: Geometry, wanted: Placement, placed: Sequence[Placement]) -> str | None:

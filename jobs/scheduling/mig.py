@@ -2,7 +2,7 @@
 
 A GPU instance is an interval on the memory axis plus compute slices. A set is legal when intervals
 do not overlap, compute slices fit and each starts where its profile may. Source: NVIDIA's MIG user
-guide; starts of the seven-slice family were read from an H200 (driver 580).
+guide. The tables come from the nodes, which ask the driver.
 """
 
 from __future__ import annotations
@@ -14,52 +14,26 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Profile:
+    """A kind of instance; ``media`` ones have the only media engines and are never chosen."""
+
     name: str
     compute_slices: int
     size: int
     starts: tuple[int, ...]
+    memory_mib: int
+    media: bool = False
 
 
 @dataclass(frozen=True)
 class Family:
+    """What a GPU in MIG mode can be cut into, as its node reports it."""
+
     compute_slices: int
     memory_units: int
     profiles: tuple[Profile, ...]
 
     def profile(self, name: str) -> Profile:
         return next(profile for profile in self.profiles if profile.name == name)
-
-
-SEVEN = Family(
-    7,
-    8,
-    (
-        Profile("1g", 1, 1, (0, 1, 2, 3, 4, 5, 6)),
-        Profile("1g.2xmem", 1, 2, (0, 2, 4, 6)),
-        Profile("2g", 2, 2, (0, 2, 4)),
-        Profile("3g", 3, 4, (0, 4)),
-        Profile("4g", 4, 4, (0,)),
-        Profile("7g", 7, 8, (0,)),
-    ),
-)
-FOUR = Family(
-    4,
-    4,
-    (
-        Profile("1g", 1, 1, (0, 1, 2, 3)),
-        Profile("2g", 2, 2, (0, 2)),
-        Profile("4g", 4, 4, (0,)),
-    ),
-)
-
-
-def family_of(model: str) -> Family | None:
-    """The family of a GPU by its NVML name; ``None`` when the model is not known to have MIG."""
-    if "A30" in model.split():
-        return FOUR
-    seven = ("A100", "H100", "H200", "H20", "GH200", "B200", "GB200", "B300")
-    words = model.replace("-", " ").split()
-    return SEVEN if any(word in seven for word in words) else None
 
 
 @dataclass(frozen=True, order=True)
@@ -108,10 +82,6 @@ def units(family: Family, placement: Placement) -> range:
 
 def compute_milli(family: Family, profile: Profile) -> int:
     return profile.compute_slices * 1000 // family.compute_slices
-
-
-def memory_mib(family: Family, profile: Profile, gpu_memory_mib: int) -> int:
-    return profile.size * gpu_memory_mib // family.memory_units
 
 
 def _mask(profile: Profile, start: int) -> int:

@@ -80,7 +80,7 @@ def _left(gpu: GpuState, offer: Offer) -> int:
 
 
 def _place(job: QueuedJob, gpu: GpuState, offer: Offer) -> Placed:
-    family = mig.family_of(gpu.model)
+    family = gpu.family
     units = mig.units(family, offer.instance) if family and offer.instance else None
     return Placed(
         job_id=job.job_id,
@@ -154,7 +154,7 @@ def _wanted(job: QueuedJob, gpus: tuple[GpuState, ...]) -> str:
 def _only_geometry(job: QueuedJob, gpus: tuple[GpuState, ...]) -> bool:
     """A MIG GPU has compute slices and memory units enough, only not at a legal start."""
     for gpu in gpus:
-        family = mig.family_of(gpu.model) if gpu.mode == "mig" else None
+        family = gpu.family
         if family is None:
             continue
         free = family.memory_units - sum(len(mig.units(family, i)) for i in gpu.instances)

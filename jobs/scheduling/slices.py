@@ -67,7 +67,7 @@ def _allows_whole(request: Request) -> bool:
 
 
 def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
-    family = mig.family_of(gpu.model)
+    family = gpu.family
     if family is None or request.form not in (Form.ANY, Form.MIG):
         return
     if request.wants_whole and request.form is Form.ANY:
@@ -75,8 +75,12 @@ def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
     compute, memory = share_of(request, gpu.memory_mib)
     asked = _size(compute, memory, gpu)
     for profile in family.profiles:
-        held = mig.memory_mib(family, profile, gpu.memory_mib)
-        if held < memory or profile.compute_slices * 1000 < compute * family.compute_slices:
+        held = min(profile.memory_mib, gpu.memory_mib)
+        if (
+            profile.media
+            or held < memory
+            or profile.compute_slices * 1000 < compute * family.compute_slices
+        ):
             continue
         instance = mig.best_start(family, gpu.instances, profile.name)
         if instance is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from jobs.domain.states import Form
+from jobs.scheduling.mig import Family
 from jobs.scheduling.mig import Placement as MigPlacement
 
 
@@ -51,6 +52,7 @@ class GpuState:
     usable: bool
     compute_leased_milli: int = 0
     memory_leased_mib: int = 0
+    family: Family | None = None
     instances: frozenset[MigPlacement] = frozenset()
 
 

@@ -66,6 +66,7 @@ class Gpu(models.Model):
     simulated = models.BooleanField()
     healthy = models.BooleanField()
     health_reason = models.CharField(max_length=200, blank=True)
+    mig_geometry = models.JSONField(null=True)
     compute_leased_milli = models.IntegerField(default=0)
     memory_leased_mib = models.IntegerField(default=0)
     utilisation_percent = models.FloatField(null=True)

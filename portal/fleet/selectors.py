@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.db.models import Count, QuerySet, Sum
 
-from agent.wire import Enforcement, SharingMode, SliceKind
+from agent.wire import Enforcement, MigGeometry, SharingMode, SliceKind
 from portal.core.errors import NotFound
 from portal.fleet.models import Gpu, Lease, MigUnit, Node, NodeState
 
@@ -67,6 +67,7 @@ class GpuView:
     utilisation_percent: float | None
     memory_used_mib: int | None
     sampled_at: datetime | None
+    mig: MigGeometry | None
     leases: tuple[LeaseView, ...]
 
 
@@ -276,6 +277,7 @@ def _gpu_view(gpu: Gpu, leases: tuple[LeaseView, ...]) -> GpuView:
         utilisation_percent=gpu.utilisation_percent,
         memory_used_mib=gpu.memory_used_mib,
         sampled_at=gpu.sampled_at,
+        mig=MigGeometry.model_validate(gpu.mig_geometry) if gpu.mig_geometry else None,
         leases=leases,
     )
 

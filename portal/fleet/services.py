@@ -191,6 +191,7 @@ def _take_over(gpu: Gpu, info: GpuInfo, now: datetime) -> None:
     gpu.memory_mib = max(info.memory_mib, gpu.memory_leased_mib)
     gpu.mode = info.mode
     gpu.simulated = info.simulated
+    gpu.mig_geometry = info.mig.model_dump() if info.mig else None
     _set_health(gpu, healthy=info.healthy, reason=info.health_reason or "", now=now)
 
 
