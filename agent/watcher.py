@@ -47,7 +47,8 @@ class Watcher:
         """Ends the thread; supervisors live on."""
         self._stopping = True
         os.eventfd_write(self._wake_fd, 1)
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         with self._lock:
             for fd in self._supervisors:
                 os.close(fd)

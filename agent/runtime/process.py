@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from agent.runtime.environment import LEASE_VARIABLE
 from agent.wire import EndReason
 
 NOTIFY_SOCKET = "notify.sock"
+_KILLS_TRIED = 20
+_KILL_PAUSE_S = 0.01
 _FROM_LEASE_FOLDER = f"../../{NOTIFY_SOCKET}"
 
 
@@ -156,20 +159,25 @@ class ProcessRuntime:
             records.write_exit(folder, EndReason.START_FAILED, detail)
 
     def kill_leftovers(self, lease_id: str, uid: int | None) -> bool:
-        """Kills what a dead supervisor left behind; true when nothing was found.
+        """Kills what a dead supervisor left behind; true when nothing is left.
 
         Finds processes by the job's own user, else by the lease's mark in their environment.
         """
         mark = f"{LEASE_VARIABLE}={lease_id}".encode()
-        found = False
-        for entry in os.scandir("/proc"):
-            if entry.name.isdigit() and _belongs(int(entry.name), mark, uid):
-                found = True
+        for _ in range(_KILLS_TRIED):
+            found = [
+                int(entry.name)
+                for entry in os.scandir("/proc")
+                if entry.name.isdigit() and _belongs(int(entry.name), mark, uid)
+            ]
+            if not found:
+                crash.point("agent.leftovers.killed")
+                return True
+            for pid in found:
                 with suppress(ProcessLookupError):
-                    os.kill(int(entry.name), signal.SIGKILL)
-        if not found:
-            crash.point("agent.leftovers.killed")
-        return not found
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(_KILL_PAUSE_S)
+        return False
 
     def tidy(self, lease_id: str) -> None:
         """Removes the work folder of a lease that is over."""
