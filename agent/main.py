@@ -33,6 +33,8 @@ from agent.runtime.process import (
 from agent.server import AgentServer, Services, tls_context
 from agent.store import UIDS_PER_AGENT, Store
 
+#: How long an orderly stop waits for the portal to read how the jobs ended.
+LAST_EVENTS_S = 3.0
 SIMULATED = "H200:share,H200:mig"
 _FAULTS = "simulated_faults.json"
 _BUILT = Path(__file__).parent.parent / "native" / "build" / "gpucommons-supervisor"
@@ -189,6 +191,7 @@ def _run(options: argparse.Namespace) -> None:
     log.info("agent.stopping", stop_jobs=options.stop_jobs)
     if options.stop_jobs:
         leases.stop_jobs()
+        store.wait_until_read(LAST_EVENTS_S)
     server.shutdown()
     server.server_close()
     collector.stop()

@@ -274,12 +274,28 @@ class Store:
     def events(self, after: int, limit: int) -> list[dict[str, Any]]:
         """Events with a greater ``seq``, in order. Asking for more acknowledges up to ``after``."""
         with self._lock:
-            self._acknowledged = max(self._acknowledged, min(after, self._last_seq))
+            self._acknowledge(after)
             rows = self._connection.execute(
                 "SELECT seq, body FROM event WHERE seq > ? ORDER BY seq LIMIT ?",
                 (after, limit),
             ).fetchall()
         return [{"seq": seq, **json.loads(body)} for seq, body in rows]
+
+    def _acknowledge(self, after: int) -> None:
+        if after > self._acknowledged:
+            self._acknowledged = min(after, self._last_seq)
+            self.wake_readers()
+
+    def wait_until_read(self, timeout_s: float) -> bool:
+        """Blocks until the portal has asked for what follows the last event; false in time."""
+        deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
+        with self._told:
+            while self._acknowledged < self._last_seq:
+                left = deadline_ns - clock.monotonic_ns()
+                if left <= 0:
+                    return False
+                self._told.wait(left / 1e9)
+        return True
 
     def wait_for_event(self, after: int, deadline_ns: int) -> bool:
         """Blocks until an event with a greater ``seq`` exists; false at the deadline."""

@@ -33,7 +33,7 @@ PERIODIC = (
 
 app = Celery("gpucommons")
 app.conf.update(
-    broker_url=config.redis_url or "memory://",
+    broker_url=config.redis_url or "memory://localhost/",
     broker_connection_retry_on_startup=True,
     # The in-process broker polls; its default interval costs seconds.
     broker_transport_options=(

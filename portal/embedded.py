@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import IO
 import structlog
 import uvicorn
 from celery.apps.worker import Worker
+from celery.platforms import SecurityWarning
 from django.core.management import call_command
 from django.db import close_old_connections
 
@@ -69,8 +71,7 @@ def up(address: Address, *, announce: Callable[[demo.Demo], None]) -> None:
         shown = demo.ensure_demo(url=address.url, now=utc_now())
         server = _Web(listener)
         agent = LocalAgent(config.data / "agent", NODE_NAME)
-        loops_stop = threading.Event()
-        threads = _start_loops(loops_stop)
+        loops = _Loops()
         worker = _Worker()
         server.start()
         try:
@@ -81,12 +82,12 @@ def up(address: Address, *, announce: Callable[[demo.Demo], None]) -> None:
                 agent.restart_if_dead()
         finally:
             _log.info("embedded.stopping")
+            # Nothing new is placed, then the ends of what ran are still taken in.
+            loops.stop_placing()
             agent.stop()
-            loops_stop.set()
+            loops.stop()
             server.stop()
             worker.stop()
-            for thread in threads:
-                thread.join(timeout=STOP_TIMEOUT_S)
 
 
 def _lock_data(data: Path) -> IO[str]:
@@ -137,6 +138,8 @@ class _Worker:
     """The Celery worker in a thread of this process, on the in-process broker."""
 
     def __init__(self) -> None:
+        # Messages are JSON and come from this process alone, so root is no danger here.
+        warnings.filterwarnings("ignore", category=SecurityWarning)
         self._worker = Worker(
             app=app,
             pool="threads",
@@ -155,18 +158,32 @@ class _Worker:
         self._thread.join(timeout=STOP_TIMEOUT_S)
 
 
-def _start_loops(stop: threading.Event) -> list[threading.Thread]:
-    loops: dict[str, Callable[[], None]] = {
-        "scheduler": lambda: run_scheduler(OWNER, stop),
-        "watcher": lambda: watch_nodes(agent_engine(), stop),
-        "periodic": lambda: _run_periodic(stop),
-    }
-    threads = [
-        threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops.items()
-    ]
-    for thread in threads:
-        thread.start()
-    return threads
+class _Loops:
+    """Scheduling, watching and what runs at an interval, each in a thread."""
+
+    def __init__(self) -> None:
+        self._placing_stop = threading.Event()
+        self._stop = threading.Event()
+        self._placing = _thread("scheduler", lambda: run_scheduler(OWNER, self._placing_stop))
+        self._others = [
+            _thread("watcher", lambda: watch_nodes(agent_engine(), self._stop)),
+            _thread("periodic", lambda: _run_periodic(self._stop)),
+        ]
+
+    def stop_placing(self) -> None:
+        self._placing_stop.set()
+        self._placing.join(timeout=STOP_TIMEOUT_S)
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._others:
+            thread.join(timeout=STOP_TIMEOUT_S)
+
+
+def _thread(name: str, loop: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=loop, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def _run_periodic(stop: threading.Event) -> None:

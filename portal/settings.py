@@ -119,9 +119,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [ROOT / "frontend" / "static"]
-STATIC_ROOT = config.data / "static"
-WHITENOISE_USE_FINDERS = True
+STATIC_ROOT = ROOT / "frontend" / "static"
 
 _secure = config.public_url.startswith("https://")
 SESSION_COOKIE_HTTPONLY = True

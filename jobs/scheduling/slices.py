@@ -76,11 +76,9 @@ def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
     asked = _size(compute, memory, gpu)
     for profile in family.profiles:
         held = min(profile.memory_mib, gpu.memory_mib)
-        if (
-            profile.media
-            or held < memory
-            or profile.compute_slices * 1000 < compute * family.compute_slices
-        ):
+        if profile.media or (request.memory_mib is not None and held < memory):
+            continue
+        if profile.compute_slices * 1000 < compute * family.compute_slices:
             continue
         instance = mig.best_start(family, gpu.instances, profile.name)
         if instance is None:
