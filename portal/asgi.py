@@ -23,7 +23,7 @@ AsgiApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 THREADS = 40
 
 _STREAMS: dict[str, AsgiApplication] = {}
-_pages = WSGIMiddleware(wsgi_application, workers=THREADS)
+_pages = WSGIMiddleware(wsgi_application, workers=THREADS)  # type: ignore[arg-type]
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:

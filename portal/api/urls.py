@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import path, register_converter
+from django.urls import path
 
-from portal.api.converters import IdConverter, JobRefConverter
+import portal.core.addresses  # noqa: F401  (registers the converters)
 from portal.api.views import accounts, arrays, fleet, jobs, logs, prices, quotas, usage
 from portal.api.views.description import description
-
-register_converter(IdConverter, "id")
-register_converter(JobRefConverter, "job")
 
 app_name = "api"
 urlpatterns = [

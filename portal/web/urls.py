@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
+from django.views.generic import RedirectView
+
+import portal.core.addresses  # noqa: F401  (registers the converters)
+from portal.web.views import administration, fleet, jobs, session, submit, tokens, usage
 
 app_name = "web"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="web:jobs"), name="home"),
+    path("sign-in", session.SignIn.as_view(), name="sign-in"),
+    path("sign-out", session.SignOut.as_view(), name="sign-out"),
+    path("jobs", jobs.job_list, name="jobs"),
+    path("submit", submit.submit, name="submit"),
+    path("submit/estimate", submit.estimate, name="estimate"),
+    path("jobs/<job:ref>", jobs.one_job, name="job"),
+    path("jobs/<job:ref>/cancel", jobs.cancel, name="job-cancel"),
+    path("arrays/<id:array_id>/cancel", jobs.cancel_members, name="array-cancel"),
+    path("gpus", fleet.gpus, name="gpus"),
+    path("usage", usage.usage, name="usage"),
+    path("tokens", tokens.tokens, name="tokens"),
+    path("tokens/<id:token_id>/revoke", tokens.revoke, name="token-revoke"),
+    path("quotas", administration.quotas, name="quotas"),
+    path("quotas/projects/<id:project>", administration.project_quota, name="project-quota"),
+    path("quotas/tenants/<id:tenant>", administration.tenant_quota, name="tenant-quota"),
+    path("prices", administration.prices, name="prices"),
+]

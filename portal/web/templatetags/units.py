@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 
 from django import template
 
+from jobs.domain.states import TERMINAL
+from portal.core.clock import utc_now
 from portal.core.money import Money
 
 register = template.Library()
@@ -75,3 +77,31 @@ def lasted(started_at: datetime | None, ended_at: datetime | None) -> str:
 @register.filter
 def utc(moment: datetime | None) -> str:
     return ABSENT if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+@register.filter
+def lasted_until(started_at: datetime | None, ended_at: datetime | None) -> str:
+    """The time since the start; until now when it has not ended."""
+    return lasted(started_at, ended_at or utc_now())
+
+
+@register.filter
+def micros(amount_micros: int, currency: str) -> str:
+    return Money(amount_micros, currency).display()
+
+
+@register.filter
+def state_label(state: str) -> str:
+    """``TIMED_OUT`` as ``Timed out``."""
+    return state.replace("_", " ").capitalize()
+
+
+@register.filter
+def is_terminal(state: str) -> bool:
+    return state in TERMINAL
+
+
+@register.filter
+def words(code: str) -> str:
+    """``time_limit`` as ``time limit``."""
+    return code.replace("_", " ")

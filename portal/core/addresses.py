@@ -1,6 +1,8 @@
-"""Parts of addresses. They let no character through that a database refuses."""
+"""Parts of addresses, ``<id:...>`` and ``<job:...>``. What a database refuses does not match."""
 
 from __future__ import annotations
+
+from django.urls import register_converter
 
 
 class _Text:
@@ -23,3 +25,7 @@ class JobRefConverter(_Text):
     """The id of a job, or its short name ``project/number``."""
 
     regex = "[-A-Za-z0-9_]{1,50}(?:/[0-9]{1,9})?"
+
+
+register_converter(IdConverter, "id")
+register_converter(JobRefConverter, "job")

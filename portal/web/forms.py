@@ -1,0 +1,213 @@
+"""What people type into pages; sizes in GiB and percent become MiB and thousandths here."""
+
+from __future__ import annotations
+
+import shlex
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from jobs.domain.states import Form, PriorityClass
+from portal.web.base import choices
+
+_FORM_LABELS = {
+    Form.ANY: "Whatever fits best",
+    Form.WHOLE: "A whole GPU",
+    Form.SHARE: "A share of a GPU",
+    Form.MIG: "A MIG instance",
+}
+
+
+class Plain(forms.Form):
+    """Base: fields are drawn by ``web/_field.html``."""
+
+    use_required_attribute = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, label_suffix="", **options)
+
+
+class SubmitForm(Plain):
+    project = forms.ChoiceField()
+    command = forms.CharField(
+        max_length=65_536,
+        widget=forms.TextInput(
+            attrs={
+                "placeholder": "python3 train.py --epochs 3",
+                "spellcheck": "false",
+                "autocapitalize": "off",
+                "class": "code",
+            }
+        ),
+        help_text="The program and its arguments; quote words with spaces. No shell reads it: "
+        "for pipes write sh -c '...'.",
+    )
+    name = forms.CharField(max_length=100, required=False, help_text="Shown in lists.")
+    memory_gib = forms.DecimalField(
+        label="GPU memory (GiB)",
+        required=False,
+        min_value=Decimal("0.001"),
+        max_value=Decimal(100_000),
+        max_digits=10,
+        decimal_places=3,
+        help_text="Empty: a whole GPU.",
+    )
+    compute_percent = forms.DecimalField(
+        label="Compute (%)",
+        required=False,
+        min_value=Decimal("0.1"),
+        max_value=Decimal(100),
+        max_digits=4,
+        decimal_places=1,
+        help_text="Empty: as much as the memory’s part.",
+    )
+    form = forms.ChoiceField(
+        label="Kind of slice", required=False, choices=[(f.value, _FORM_LABELS[f]) for f in Form]
+    )
+    gpu_model = forms.ChoiceField(label="GPU model", required=False)
+    priority = forms.ChoiceField(
+        required=False,
+        initial=PriorityClass.NORMAL,
+        choices=[(value.value, value.capitalize()) for value in PriorityClass],
+    )
+    time_limit_min = forms.IntegerField(
+        label="Time limit (minutes)",
+        required=False,
+        min_value=1,
+        max_value=527_040,
+        help_text="The job is ended after it. Empty: none.",
+    )
+    max_attempts = forms.IntegerField(
+        label="Attempts in all", required=False, min_value=1, max_value=100, initial=3
+    )
+    array_size = forms.IntegerField(
+        label="Array size",
+        required=False,
+        min_value=1,
+        max_value=10_000,
+        help_text="So many jobs, told apart by GPUCOMMONS_ARRAY_INDEX. Empty: one job.",
+    )
+    env = forms.CharField(
+        label="Environment",
+        required=False,
+        max_length=65_536,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "code"}),
+        help_text="NAME=VALUE, one a line.",
+    )
+    key = forms.CharField(max_length=100, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, projects: list[str], models: list[str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["project"].choices = choices(projects)  # type: ignore[attr-defined]
+        self.fields["gpu_model"].choices = choices(models, empty="Any")  # type: ignore[attr-defined]
+
+    def clean_command(self) -> tuple[str, ...]:
+        try:
+            words = tuple(shlex.split(self.cleaned_data["command"]))
+        except ValueError as error:
+            raise ValidationError(f"A quote is not closed: {error}.") from error
+        if not words:
+            raise ValidationError("There is no command to run.")
+        return words
+
+    def clean_env(self) -> dict[str, str]:
+        env = {}
+        for line in self.cleaned_data["env"].splitlines():
+            name, separator, value = line.partition("=")
+            if line.strip() and not (separator and name.strip()):
+                raise ValidationError(f"{line[:80]!r} is not NAME=VALUE.")
+            if line.strip():
+                env[name.strip()] = value
+        return env
+
+    @property
+    def memory_mib(self) -> int | None:
+        return gib_to_mib(self.cleaned_data.get("memory_gib"))
+
+    @property
+    def compute_milli(self) -> int | None:
+        value = self.cleaned_data.get("compute_percent")
+        return None if value is None else int(value * 10)
+
+
+class EstimateForm(Plain):
+    """The part of the submit form that decides the price."""
+
+    memory_gib = SubmitForm.base_fields["memory_gib"]
+    compute_percent = SubmitForm.base_fields["compute_percent"]
+    form = SubmitForm.base_fields["form"]
+    gpu_model = forms.CharField(required=False, max_length=100)
+
+
+class TokenForm(Plain):
+    name = forms.CharField(max_length=100, help_text="What it is for.")
+    days = forms.IntegerField(
+        label="Valid for (days)", min_value=1, max_value=366, initial=90, help_text="At most 366."
+    )
+    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
+
+    def __init__(self, *args: Any, scopes: list[str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["scopes"].choices = choices(scopes)  # type: ignore[attr-defined]
+
+
+class QuotaForm(Plain):
+    limit_gpus = forms.DecimalField(
+        label="GPUs at once",
+        required=False,
+        min_value=0,
+        max_value=Decimal(2_000_000),
+        max_digits=10,
+        decimal_places=3,
+        help_text="Empty: no limit here.",
+    )
+    queued_limit = forms.IntegerField(
+        label="Waiting jobs",
+        required=False,
+        min_value=0,
+        max_value=2_000_000_000,
+        help_text="Empty: no limit.",
+    )
+
+    @property
+    def limit_milli(self) -> int | None:
+        value = self.cleaned_data["limit_gpus"]
+        return None if value is None else int(value * 1000)
+
+
+class PriceForm(Plain):
+    """One field for each model of the fleet, in whole units of the currency for an hour."""
+
+    effective_from = forms.DateTimeField(
+        label="Valid from (UTC)",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
+        help_text="Empty: in a minute.",
+    )
+
+    def __init__(self, *args: Any, models: list[str], currency: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.models = models
+        for number, model in enumerate(models):
+            self.fields[f"rate_{number}"] = forms.DecimalField(
+                label=f"{'Every other model' if model == '*' else model} ({currency} per GPU hour)",
+                min_value=0,
+                max_value=Decimal(1_000_000),
+                max_digits=13,
+                decimal_places=6,
+            )
+
+    @property
+    def rates(self) -> dict[str, int]:
+        return {
+            model: int(self.cleaned_data[f"rate_{number}"] * 1_000_000)
+            for number, model in enumerate(self.models)
+        }
+
+
+def gib_to_mib(value: Decimal | None) -> int | None:
+    return None if value is None else max(1, int(value * 1024))

@@ -1,0 +1,198 @@
+"""Limits and prices, for administrators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from billing.selectors import price_versions
+from billing.services.prices import publish_price
+from portal.accounts.access import (
+    Principal,
+    access_platform,
+    access_project,
+    access_tenant_from_above,
+    accessible_project_ids,
+)
+from portal.accounts.roles import Scope
+from portal.accounts.selectors import owner_names, projects_of
+from portal.config import config
+from portal.core.clock import utc_now
+from portal.core.errors import PortalError
+from portal.fleet.selectors import fleet_view
+from portal.web.base import page, put_error
+from portal.web.forms import PriceForm, QuotaForm
+from quotas.selectors import levels_of, queued_limit
+from quotas.services.limits import set_limit
+
+
+@dataclass(frozen=True)
+class QuotaLine:
+    owner_id: str
+    kind: str
+    name: str
+    depth: int
+    limit_milli: int | None
+    held_milli: int
+    may_change: bool
+
+    @property
+    def left_milli(self) -> int | None:
+        return None if self.limit_milli is None else max(0, self.limit_milli - self.held_milli)
+
+    @property
+    def used_permille(self) -> int:
+        """For the bar; a limit of nothing is full."""
+        if self.limit_milli is None:
+            return 0
+        return min(1000, self.held_milli * 1000 // self.limit_milli) if self.limit_milli else 1000
+
+
+@require_GET
+@page
+def quotas(request: HttpRequest, principal: Principal) -> HttpResponse:
+    """The tree of tenants and projects that the caller may look into, with limits and use."""
+    return render(request, "web/quotas.html", {"lines": _lines(principal)})
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def project_quota(request: HttpRequest, principal: Principal, project: str) -> HttpResponse:
+    place = access_project(principal, project, need=Scope.TENANT_ADMIN)
+    return _quota(request, principal, place.id, f"project {place.slug}", is_project=True)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def tenant_quota(request: HttpRequest, principal: Principal, tenant: str) -> HttpResponse:
+    place = access_tenant_from_above(principal, tenant, need=Scope.TENANT_ADMIN)
+    return _quota(request, principal, place.id, f"tenant {place.slug}", is_project=False)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def prices(request: HttpRequest, principal: Principal) -> HttpResponse:
+    """The price book; administrators of the platform publish the next version."""
+    now = utc_now()
+    versions = price_versions()
+    form = None
+    if principal.is_platform_admin:
+        models = sorted({gpu.model for node in fleet_view() for gpu in node.gpus})
+        known = versions[-1].rates if versions else {}
+        models = [*sorted({*models, *known} - {"*"}), "*"]
+        initial = {
+            f"rate_{number}": f"{known.get(model, known.get('*', 0)) / 1_000_000:.2f}"
+            for number, model in enumerate(models)
+        }
+        form = PriceForm(
+            request.POST if request.method == "POST" else None,
+            initial=initial,
+            models=models,
+            currency=config.currency,
+        )
+        if request.method == "POST" and form.is_valid():
+            try:
+                _publish(principal, form)
+            except PortalError as error:
+                put_error(form, error, {})
+            else:
+                messages.success(request, "The prices are published.")
+                return redirect("web:prices")
+    elif request.method == "POST":
+        access_platform(principal, need=Scope.TENANT_ADMIN)
+    return render(
+        request,
+        "web/prices.html",
+        {
+            "versions": list(reversed(versions)),
+            "form": form,
+            "now": now,
+            "current_id": max(
+                (price.effective_from, price.id)
+                for price in versions
+                if price.effective_from <= now
+            )[1]
+            if any(price.effective_from <= now for price in versions)
+            else None,
+        },
+        status=422 if form is not None and form.errors else 200,
+    )
+
+
+def _publish(principal: Principal, form: PriceForm) -> None:
+    begins = form.cleaned_data["effective_from"]
+    publish_price(
+        actor=principal.actor,
+        effective_from=begins and begins.replace(tzinfo=UTC),
+        currency=config.currency,
+        rates=form.rates,
+        now=utc_now(),
+    )
+
+
+def _quota(
+    request: HttpRequest, principal: Principal, owner_id: str, name: str, *, is_project: bool
+) -> HttpResponse:
+    level = levels_of([owner_id])[owner_id]
+    form = QuotaForm(
+        request.POST if request.method == "POST" else None,
+        initial={
+            "limit_gpus": None if level.limit_milli is None else f"{level.limit_milli / 1000:g}",
+            "queued_limit": queued_limit(owner_id),
+        },
+    )
+    if not is_project:
+        del form.fields["queued_limit"]
+    if request.method == "POST" and form.is_valid():
+        try:
+            set_limit(
+                actor=principal.actor,
+                owner_id=owner_id,
+                limit_milli=form.limit_milli,
+                queued_limit=form.cleaned_data.get("queued_limit"),
+                now=utc_now(),
+            )
+        except PortalError as error:
+            put_error(form, error, {"limit_milli": "limit_gpus"})
+        else:
+            messages.success(request, f"The limit of {name} is set.")
+            return redirect("web:quotas")
+    return render(
+        request,
+        "web/quota.html",
+        {"form": form, "name": name, "level": level},
+        status=422 if form.errors else 200,
+    )
+
+
+def _lines(principal: Principal) -> list[QuotaLine]:
+    """Tenants above their projects, as deep as they lie in the tree."""
+    projects = projects_of(principal)
+    order: dict[str, int] = {}
+    for project in sorted(projects, key=lambda one: (one.tenant_ids, one.slug)):
+        for depth, owner_id in enumerate(project.owner_ids):
+            order.setdefault(owner_id, depth)
+    levels = levels_of(order)
+    names = owner_names(order)
+    changeable = accessible_project_ids(principal, need=Scope.TENANT_ADMIN)
+    lines = []
+    for owner_id, depth in order.items():
+        kind, _, name = names[owner_id].partition(" ")
+        level = levels[owner_id]
+        lines.append(
+            QuotaLine(
+                owner_id=owner_id,
+                kind=kind,
+                name=name,
+                depth=min(depth, 6),
+                limit_milli=level.limit_milli,
+                held_milli=level.held_milli,
+                may_change=changeable is None or owner_id in changeable,
+            )
+        )
+    return lines

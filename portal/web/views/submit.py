@@ -1,0 +1,176 @@
+"""The form for a new job and its price."""
+
+from __future__ import annotations
+
+import shlex
+from decimal import Decimal
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from jobs.domain.states import Form, PriorityClass
+from jobs.scheduling.view import Request
+from jobs.selectors import job_detail
+from jobs.services.estimate import Estimate, estimates
+from jobs.services.submit import JobRequest, submit_job
+from portal.accounts.access import Principal, access_platform, accessible_project_ids
+from portal.accounts.roles import Scope
+from portal.accounts.selectors import projects_of
+from portal.core.clock import utc_now
+from portal.core.errors import PortalError
+from portal.core.idempotency import Answer, fingerprint, once
+from portal.core.ids import new_id
+from portal.fleet.selectors import fleet_view
+from portal.web.base import page, put_error
+from portal.web.forms import EstimateForm, SubmitForm, gib_to_mib
+
+_FIELDS = {
+    "memory_mib": "memory_gib",
+    "compute_milli": "compute_percent",
+    "time_limit_s": "time_limit_min",
+}
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def submit(request: HttpRequest, principal: Principal) -> HttpResponse:
+    """The form; ``?from=`` fills it with an earlier job."""
+    writable = accessible_project_ids(principal, need=Scope.JOBS_WRITE)
+    projects = [
+        project.slug
+        for project in projects_of(principal)
+        if writable is None or project.id in writable
+    ]
+    models = _models()
+    if request.method == "POST":
+        form = SubmitForm(request.POST, projects=projects, models=list(models))
+        if form.is_valid():
+            try:
+                return _submitted(request, principal, form)
+            except PortalError as error:
+                put_error(form, error, _FIELDS)
+    else:
+        form = SubmitForm(
+            initial={"key": new_id(), **_initial(request, principal, projects)},
+            projects=projects,
+            models=list(models),
+        )
+    return render(
+        request,
+        "web/submit.html",
+        {
+            "form": form,
+            "projects": projects,
+            "estimates": _estimates(_sizes(form)),
+            "largest_mib": max((memory for memory in models.values()), default=None),
+        },
+        status=422 if form.errors else 200,
+    )
+
+
+@require_GET
+@page
+def estimate(request: HttpRequest, principal: Principal) -> HttpResponse:
+    """A piece of the form: what an hour would cost."""
+    access_platform(principal, need=Scope.FLEET_READ)
+    form = EstimateForm(request.GET)
+    wanted = form.cleaned_data if form.is_valid() else None
+    return render(request, "web/_estimate.html", {"estimates": _estimates(wanted)})
+
+
+def _submitted(request: HttpRequest, principal: Principal, form: SubmitForm) -> HttpResponse:
+    """Submit once for each form that was shown, however often it is sent."""
+    data = form.cleaned_data
+    limit = data["time_limit_min"]
+    wanted = JobRequest(
+        command=data["command"],
+        memory_mib=form.memory_mib,
+        compute_milli=form.compute_milli,
+        form=Form(data["form"] or Form.ANY),
+        gpu_model=data["gpu_model"],
+        name=data["name"],
+        env=data["env"],
+        priority=PriorityClass(data["priority"] or PriorityClass.NORMAL),
+        time_limit_s=None if limit is None else limit * 60,
+        max_attempts=data["max_attempts"] or JobRequest.max_attempts,
+        array_size=data["array_size"],
+    )
+
+    def effect() -> Answer:
+        accepted = submit_job(
+            principal=principal, project=data["project"], request=wanted, now=utc_now()
+        )
+        return Answer(201, {"id": accepted.id, "is_array": accepted.is_array})
+
+    answer = once(
+        principal_id=principal.user_id,
+        key=f"form:{data['key']}",
+        request_fingerprint=fingerprint("POST", request.path, [data["project"], repr(wanted)]),
+        now=utc_now(),
+        effect=effect,
+    )
+    if answer.body["is_array"]:
+        messages.success(request, "The array was accepted.")
+        response = redirect("web:jobs")
+        response["Location"] += f"?array={answer.body['id']}"
+        return response
+    messages.success(request, "The job was accepted.")
+    return redirect("web:job", ref=answer.body["id"])
+
+
+def _initial(request: HttpRequest, principal: Principal, projects: list[str]) -> dict[str, Any]:
+    source = request.GET.get("from")
+    if not source:
+        project = request.GET.get("project", "")
+        return {"project": project} if project in projects else {}
+    detail = job_detail(principal, source)
+    row = detail.row
+    if detail.env_names:
+        names = ", ".join(detail.env_names)
+        messages.info(request, f"Values of the environment are not copied; it had {names}.")
+    return {
+        "project": row.project_slug,
+        "command": shlex.join(detail.command),
+        "name": row.name,
+        "memory_gib": None if row.memory_mib is None else _trimmed(row.memory_mib, 1024),
+        "compute_percent": None if row.compute_milli is None else _trimmed(row.compute_milli, 10),
+        "form": row.form,
+        "gpu_model": row.gpu_model,
+        "priority": row.priority,
+        "time_limit_min": detail.time_limit_s and max(1, detail.time_limit_s // 60),
+        "max_attempts": detail.max_attempts,
+    }
+
+
+def _trimmed(value: int, unit: int) -> Decimal:
+    """Without needless zeros, as a person would type it."""
+    return Decimal(f"{value / unit:.3f}".rstrip("0").rstrip("."))
+
+
+def _sizes(form: SubmitForm) -> dict[str, Any] | None:
+    if form.is_bound:
+        return None if form.errors else form.cleaned_data
+    return form.initial
+
+
+def _models() -> dict[str, int]:
+    """Models of the fleet with their memory."""
+    gpus = [gpu for node in fleet_view() for gpu in node.gpus]
+    return {gpu.model: gpu.memory_mib for gpu in sorted(gpus, key=lambda gpu: gpu.model)}
+
+
+def _estimates(wanted: dict[str, Any] | None) -> list[Estimate]:
+    """None when the input is unreadable: its fields say why."""
+    if wanted is None:
+        return []
+    compute = wanted.get("compute_percent")
+    request = Request(
+        compute_milli=None if compute is None else int(Decimal(compute) * 10),
+        memory_mib=gib_to_mib(wanted.get("memory_gib")),
+        form=Form(wanted.get("form") or Form.ANY),
+        gpu_model=wanted.get("gpu_model") or "",
+    )
+    return estimates(request, now=utc_now())
