@@ -112,13 +112,9 @@ def prices(request: HttpRequest, principal: Principal) -> HttpResponse:
             "versions": list(reversed(versions)),
             "form": form,
             "now": now,
-            "current_id": max(
-                (price.effective_from, price.id)
-                for price in versions
-                if price.effective_from <= now
-            )[1]
-            if any(price.effective_from <= now for price in versions)
-            else None,
+            "current_id": next(
+                (price.id for price in reversed(versions) if price.effective_from <= now), None
+            ),
         },
         status=422 if form is not None and form.errors else 200,
     )
