@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -26,7 +27,8 @@ class Plain(forms.Form):
     use_required_attribute = True
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, label_suffix="", **options)
+        options["label_suffix"] = ""
+        super().__init__(*args, **options)
 
 
 class SubmitForm(Plain):
@@ -99,7 +101,7 @@ class SubmitForm(Plain):
     )
     key = forms.CharField(max_length=100, widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, projects: list[str], models: list[str], **options: Any) -> None:
+    def __init__(self, *args: Any, projects: Sequence[str], models: Sequence[str], **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields["project"].choices = choices(projects)  # type: ignore[attr-defined]
         self.fields["gpu_model"].choices = choices(models, empty="Any")  # type: ignore[attr-defined]
@@ -149,7 +151,7 @@ class TokenForm(Plain):
     )
     scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
 
-    def __init__(self, *args: Any, scopes: list[str], **options: Any) -> None:
+    def __init__(self, *args: Any, scopes: Sequence[str], **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields["scopes"].choices = choices(scopes)  # type: ignore[attr-defined]
 

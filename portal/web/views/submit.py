@@ -153,7 +153,7 @@ def _trimmed(value: int, unit: int) -> Decimal:
 def _sizes(form: SubmitForm) -> dict[str, Any] | None:
     if form.is_bound:
         return None if form.errors else form.cleaned_data
-    return form.initial
+    return dict(form.initial)
 
 
 def _models() -> dict[str, int]:
