@@ -5,9 +5,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db.backends.sqlite3.operations import DatabaseOperations
 
 from tests.plugin import new_service_addresses, run_folder
 
@@ -28,6 +30,26 @@ def django_db_modify_db_settings(
     if backend == "sqlite":
         file = Path(os.environ["GPUCOMMONS_DATA"]) / "test.sqlite3"
         settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(file)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _flush_append_only_tables() -> Iterator[None]:
+    """Let tests that commit empty the append-only tables; PostgreSQL's TRUNCATE fires no trigger.
+
+    SQLite empties by DELETE, so its triggers go before and come back after, in one transaction.
+    """
+    plain_flush = DatabaseOperations.sql_flush
+
+    def sql_flush(self: DatabaseOperations, *args: Any, **options: Any) -> list[str]:
+        with self.connection.cursor() as cursor:
+            cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+            triggers = cursor.fetchall()
+        drop = [f"DROP TRIGGER {name}" for name, _ in triggers]
+        return [*drop, *plain_flush(self, *args, **options), *(sql for _, sql in triggers)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "sql_flush", sql_flush)
+        yield
 
 
 @pytest.fixture

@@ -5,14 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-def half_up(numerator: int, denominator: int) -> int:
-    """Divide and round to the nearest integer, halves away from zero."""
-    if denominator <= 0:
-        raise ValueError("denominator must be positive")
-    magnitude = (2 * abs(numerator) + denominator) // (2 * denominator)
-    return magnitude if numerator >= 0 else -magnitude
-
-
 @dataclass(frozen=True, order=True)
 class Money:
     amount_micros: int
