@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db.backends.sqlite3.operations import DatabaseOperations
+from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from tests.plugin import new_service_addresses, run_folder
 
@@ -38,9 +38,10 @@ def _flush_append_only_tables() -> Iterator[None]:
 
     SQLite empties by DELETE, so its triggers go before and come back after, in one transaction.
     """
-    plain_flush = DatabaseOperations.sql_flush
+    operations = DatabaseWrapper.ops_class
+    plain_flush = operations.sql_flush
 
-    def sql_flush(self: DatabaseOperations, *args: Any, **options: Any) -> list[str]:
+    def sql_flush(self: Any, *args: Any, **options: Any) -> list[str]:
         with self.connection.cursor() as cursor:
             cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
             triggers = cursor.fetchall()
@@ -48,7 +49,7 @@ def _flush_append_only_tables() -> Iterator[None]:
         return [*drop, *plain_flush(self, *args, **options), *(sql for _, sql in triggers)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "sql_flush", sql_flush)
+        patch.setattr(operations, "sql_flush", sql_flush)
         yield
 
 

@@ -1,5 +1,7 @@
 """Roles give scopes; tokens only narrow them."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ scopes = st.frozensets(st.sampled_from(Scope))
 def test_each_role_gives_more_than_the_one_before():
     line = [SCOPES_OF[role] for role in Role]
 
-    assert all(less < more for less, more in zip(line, line[1:], strict=False))
+    assert all(less < more for less, more in itertools.pairwise(line))
 
 
 @pytest.mark.parametrize("role", Role)
