@@ -73,6 +73,8 @@ def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
     if request.wants_whole and request.form is Form.ANY:
         return
     compute, memory = share_of(request, gpu.memory_mib)
+    if compute > 1000 or memory > gpu.memory_mib:
+        return
     asked = _size(compute, memory, gpu)
     for profile in family.profiles:
         held = min(profile.memory_mib, gpu.memory_mib)

@@ -91,7 +91,7 @@ def show_seconds(value: float | None) -> str:
     if value is None:
         return _ABSENT
     if value < 60:
-        return f"{value:.3g} s"
+        return f"{value:.3f}".rstrip("0").rstrip(".") + " s"
     minutes, rest = divmod(int(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
