@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 ANY_MODEL = "*"
 MILLISECOND = timedelta(milliseconds=1)
 _HOUR = timedelta(hours=1)
-_MILLI_MS_PER_GPU_HOUR = 1000 * 3_600_000
+HOUR_MS = 3_600_000
+_MILLI_MS_PER_GPU_HOUR = 1000 * HOUR_MS
 
 
 @dataclass(frozen=True)

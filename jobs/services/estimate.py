@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from billing.domain.pricing import HOUR_MS, cost_micros
 from billing.selectors import price_now
 from jobs.scheduling.schedule import smallest_equivalent
 from jobs.scheduling.slices import offers
 from jobs.scheduling.view import GpuState, QueuedJob, Request
 from jobs.selectors import gpu_states
 from portal.config import config
-from portal.core.money import Money, half_up
+from portal.core.money import Money
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def estimates(request: Request, *, now: datetime) -> list[Estimate]:
                 equivalent_milli=milli,
                 per_hour=None
                 if rate is None
-                else Money(half_up(rate * milli, 1000), config.currency),
+                else Money(cost_micros([(rate, milli * HOUR_MS)]), config.currency),
                 free_now=any(gpu.usable and any(offers(request, gpu)) for gpu in gpus),
             )
         )
