@@ -41,7 +41,7 @@ class Collector:
         while not self._stopped.wait(EVERY_S):
             try:
                 self.collect()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - measuring must go on
                 log.error("collector.failed", error=repr(error))
 
     def collect(self) -> None:

@@ -181,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = handler(url.path, query)
         except Refused as refused:
             answer = self._problem(refused.problem)
-        except Exception:
+        except Exception:  # noqa: BLE001 - a bug answers 500 and the connection goes on
             log.error("server.bug", path=url.path, exc=_trace())
             answer = self._problem(
                 wire.Problem(status=500, code="agent.bug", detail="the agent failed; see its log")

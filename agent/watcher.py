@@ -117,7 +117,7 @@ class Watcher:
         """A failure is logged and met again at the next scan; the thread goes on."""
         try:
             call()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the thread must go on
             log.error("watcher.failed", error=repr(error))
 
 

@@ -50,7 +50,7 @@ class Guarded:
         while (call := self._calls.get()) is not None:
             try:
                 call.value = call.function()
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - handed to the caller
                 call.error = error
             call.done.set()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,8 @@ from agent.store import UIDS_PER_AGENT, Store
 from tests.agent.support import SUPERVISOR, AgentProcess, Authority
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
+@contextmanager
+def passable_folder() -> Iterator[Path]:
     """A folder that jobs of other users may pass through, unlike pytest's own."""
     path = Path(tempfile.mkdtemp(prefix="gpucommons-test-"))
     path.chmod(0o711)
@@ -25,20 +25,41 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with passable_folder() as path:
+        yield path
+
+
 @pytest.fixture(scope="session")
 def authority() -> Authority:
     return Authority()
 
 
+@contextmanager
+def running_agent(authority: Authority) -> Iterator[AgentProcess]:
+    with passable_folder() as folder:
+        process = AgentProcess(folder / "data", authority, stop_jobs=True)
+        process.enrol()
+        process.start()
+        try:
+            yield process
+        finally:
+            process.close()
+
+
 @pytest.fixture
-def agent(folder: Path, authority: Authority) -> Iterator[AgentProcess]:
-    """A running agent with two simulated GPUs; ends with all its jobs."""
-    process = AgentProcess(folder / "data", authority, stop_jobs=True)
-    process.enrol()
-    process.start()
-    yield process
-    if process.process is not None and process.process.poll() is None:
-        process.terminate()
+def agent(authority: Authority) -> Iterator[AgentProcess]:
+    """An agent of the test's own, with two simulated GPUs."""
+    with running_agent(authority) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def shared_agent(authority: Authority) -> Iterator[AgentProcess]:
+    """An agent for tests that leave it as it is but for leases of their own."""
+    with running_agent(authority) as process:
+        yield process
 
 
 class Node:

@@ -154,26 +154,31 @@ class AgentProcess:
     stop_jobs: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    clients: list[Client] = field(default_factory=list)
 
     def enrol(self) -> None:
         self.data.mkdir(mode=0o700, exist_ok=True)
         enrol.save(self.data, self.authority.identity())
 
-    def start(self) -> None:
-        (self.data / "agent.json").unlink(missing_ok=True)
+    def run(self) -> subprocess.Popen[bytes]:
+        """Starts the command and does not wait for anything."""
         command = [
             *(sys.executable, "-m", "agent.main", "run", "--data", str(self.data)),
             *("--listen", "127.0.0.1:0", "--gpus", "simulated", "--simulated", self.simulated),
         ]
         if self.stop_jobs:
             command.append("--stop-jobs")
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command,
             cwd=ROOT,
             env={**os.environ, **self.environment},
             stdout=subprocess.DEVNULL,
         )
-        self.process = process
+
+    def start(self) -> None:
+        """Runs an agent until it listens or dies."""
+        (self.data / "agent.json").unlink(missing_ok=True)
+        process = self.process = self.run()
         eventually(lambda: (self.data / "agent.json").exists() or process.poll() is not None)
 
     @property
@@ -182,7 +187,16 @@ class AgentProcess:
 
     def client(self, uri: str = wire.PORTAL_URI) -> Client:
         context = self.authority.client_context(self.data.parent / "clients", uri)
-        return Client(self.address, context)
+        client = Client(self.address, context)
+        self.clients.append(client)
+        return client
+
+    def close(self) -> None:
+        """Ends the agent with all its jobs."""
+        for client in self.clients:
+            client.close()
+        if self.process is not None and self.process.poll() is None:
+            self.terminate()
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -197,11 +211,11 @@ class AgentProcess:
 
 
 class Follower:
-    """Reads an agent's events in order, from the first on."""
+    """Reads an agent's events in order, from the first or a later one on."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, after: int = 0) -> None:
         self.client = client
-        self.after = 0
+        self.after = after
         self.events: list[wire.Event] = []
 
     def read(self, wait_ms: int = 1000) -> list[wire.Event]:
