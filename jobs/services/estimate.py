@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from billing.domain.pricing import HOUR_MS, cost_micros
+from billing.domain.pricing import cost_micros
 from billing.selectors import price_now
 from jobs.scheduling.schedule import smallest_equivalent
 from jobs.scheduling.slices import offers
@@ -13,6 +14,8 @@ from jobs.scheduling.view import GpuState, QueuedJob, Request
 from jobs.selectors import gpu_states
 from portal.config import config
 from portal.core.money import Money
+
+_HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True)
