@@ -182,10 +182,6 @@ def nodes_of_gpus(gpu_ids: Iterable[str]) -> dict[str, str]:
     return dict(Gpu.objects.filter(pk__in=set(gpu_ids)).values_list("pk", "node_id"))
 
 
-def node_names(node_ids: Iterable[str]) -> dict[str, str]:
-    return dict(Node.objects.filter(pk__in=set(node_ids)).values_list("pk", "name"))
-
-
 def proof_of_counters() -> list[str]:
     """Compare the GPUs' counters with the sums over active leases; a sentence per violation."""
     active = Lease.objects.filter(released_at__isnull=True)

@@ -29,20 +29,6 @@ class NewHold:
     equivalent_milli: int
 
 
-def hold(
-    *,
-    attempt_id: str,
-    project_id: str,
-    owner_ids: tuple[str, ...],
-    equivalent_milli: int,
-    now: datetime,
-) -> None:
-    """Hold quota for one attempt at every level. Raises ``quotas.limit_reached``."""
-    wanted = NewHold(attempt_id, project_id, owner_ids, equivalent_milli)
-    for refusal in hold_many([wanted], now=now).values():
-        raise refusal
-
-
 def hold_many(wanted: Sequence[NewHold], *, now: datetime) -> dict[str, Rejected]:
     """Hold quota for many attempts, first come first served; give the refusals by attempt.
 
@@ -87,11 +73,6 @@ def lock_accounts_of(attempt_ids: Iterable[str]) -> None:
     lock_rows(QuotaAccount.objects.filter(pk__in={owner for line in lines for owner in line}))
 
 
-def release(attempt_id: str, *, now: datetime) -> bool:
-    """Give back what an attempt holds; false when it holds nothing (any more)."""
-    return attempt_id in release_many([attempt_id], now=now)
-
-
 def release_many(attempt_ids: Iterable[str], *, now: datetime) -> set[str]:
     """Give back what the attempts hold; those that held something until now.
 
@@ -134,12 +115,12 @@ def _refusals(blocked: dict[str, tuple[NewHold, Level]]) -> dict[str, Rejected]:
         return {}
     names = owner_names(level.owner_id for _, level in blocked.values())
     return {
-        attempt_id: limit_reached(level, want.equivalent_milli, names)
+        attempt_id: _limit_reached(level, want.equivalent_milli, names)
         for attempt_id, (want, level) in blocked.items()
     }
 
 
-def limit_reached(level: Level, equivalent_milli: int, names: dict[str, str]) -> Rejected:
+def _limit_reached(level: Level, equivalent_milli: int, names: dict[str, str]) -> Rejected:
     """Say which level refuses, with its numbers in GPUs."""
     who = names.get(level.owner_id, level.owner_id)
     limit = level.limit_milli or 0
