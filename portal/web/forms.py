@@ -101,7 +101,9 @@ class SubmitForm(Plain):
     )
     key = forms.CharField(max_length=100, widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, projects: Sequence[str], models: Sequence[str], **options: Any) -> None:
+    def __init__(
+        self, *args: Any, projects: Sequence[str], models: Sequence[str], **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self.fields["project"].choices = choices(projects)  # type: ignore[attr-defined]
         self.fields["gpu_model"].choices = choices(models, empty="Any")  # type: ignore[attr-defined]

@@ -51,11 +51,12 @@ def money(value: Money | None) -> str:
 
 @register.filter
 def period(seconds: float | None) -> str:
-    """Seconds as the two largest units: ``2 h 5 min``; below a minute ``4.235 s``."""
+    """Seconds as the two largest units, ``2 h 5 min``; short ones finer, ``4.235 s``."""
     if seconds is None:
         return ABSENT
     if seconds < 60:
-        return f"{seconds:.3f}".rstrip("0").rstrip(".") + " s"
+        digits = 3 if seconds < 10 else 1
+        return f"{seconds:.{digits}f}".rstrip("0").rstrip(".") + " s"
     whole = int(seconds)
     sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     parts: list[tuple[int, str]] = []

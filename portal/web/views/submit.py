@@ -23,7 +23,7 @@ from portal.core.clock import utc_now
 from portal.core.errors import PortalError
 from portal.core.idempotency import Answer, fingerprint, once
 from portal.core.ids import new_id
-from portal.fleet.selectors import fleet_view
+from portal.fleet.selectors import GpuView, fleet_view
 from portal.web.base import page, put_error
 from portal.web.forms import EstimateForm, SubmitForm, gib_to_mib
 
@@ -44,9 +44,10 @@ def submit(request: HttpRequest, principal: Principal) -> HttpResponse:
         for project in projects_of(principal)
         if writable is None or project.id in writable
     ]
-    models = _models()
+    gpus = _gpus()
+    models = sorted({gpu.model for gpu in gpus})
     if request.method == "POST":
-        form = SubmitForm(request.POST, projects=projects, models=list(models))
+        form = SubmitForm(request.POST, projects=projects, models=models)
         if form.is_valid():
             try:
                 return _submitted(request, principal, form)
@@ -56,7 +57,7 @@ def submit(request: HttpRequest, principal: Principal) -> HttpResponse:
         form = SubmitForm(
             initial={"key": new_id(), **_initial(request, principal, projects)},
             projects=projects,
-            models=list(models),
+            models=models,
         )
     return render(
         request,
@@ -65,7 +66,8 @@ def submit(request: HttpRequest, principal: Principal) -> HttpResponse:
             "form": form,
             "projects": projects,
             "estimates": _estimates(_sizes(form)),
-            "largest_mib": max((memory for memory in models.values()), default=None),
+            "simulated": {gpu.model for gpu in gpus if gpu.simulated},
+            "largest_mib": max((gpu.memory_mib for gpu in gpus), default=None),
         },
         status=422 if form.errors else 200,
     )
@@ -78,7 +80,14 @@ def estimate(request: HttpRequest, principal: Principal) -> HttpResponse:
     access_platform(principal, need=Scope.FLEET_READ)
     form = EstimateForm(request.GET)
     wanted = form.cleaned_data if form.is_valid() else None
-    return render(request, "web/_estimate.html", {"estimates": _estimates(wanted)})
+    return render(
+        request,
+        "web/_estimate.html",
+        {
+            "estimates": _estimates(wanted),
+            "simulated": {gpu.model for gpu in _gpus() if gpu.simulated},
+        },
+    )
 
 
 def _submitted(request: HttpRequest, principal: Principal, form: SubmitForm) -> HttpResponse:
@@ -156,10 +165,8 @@ def _sizes(form: SubmitForm) -> dict[str, Any] | None:
     return dict(form.initial)
 
 
-def _models() -> dict[str, int]:
-    """Models of the fleet with their memory."""
-    gpus = [gpu for node in fleet_view() for gpu in node.gpus]
-    return {gpu.model: gpu.memory_mib for gpu in sorted(gpus, key=lambda gpu: gpu.model)}
+def _gpus() -> list[GpuView]:
+    return [gpu for node in fleet_view() for gpu in node.gpus]
 
 
 def _estimates(wanted: dict[str, Any] | None) -> list[Estimate]:
