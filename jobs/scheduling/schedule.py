@@ -1,8 +1,8 @@
 """The scheduler: a pure function from a frozen view to a plan.
 
-Order: priority, then time of queueing, then id. Each job in turn is checked against every quota
-level above it and gets the slice that wastes least on the GPU that is left fullest. A job that does
-not fit is passed over and told why.
+Order: priority, then time of queueing, then id. Each job in turn gets, of the slices that every
+quota level above it has room for, the one that wastes least on the GPU that is left fullest. A job
+that does not fit is passed over and told why.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from jobs.domain.states import Form
 from jobs.scheduling import mig
 from jobs.scheduling.slices import Offer, offers, share_of
 from jobs.scheduling.view import ClusterView, GpuState, Level, Placed, Plan, QueuedJob, Waiting
+from quotas.domain.accounts import WHOLE_MILLI
 
 
 def schedule(view: ClusterView) -> Plan:
@@ -29,17 +29,19 @@ def schedule(view: ClusterView) -> Plan:
         if same in hopeless:
             waiting.append(replace(hopeless[same], job_id=job.job_id))
             continue
-        choice = _choose(job, gpus)
+        # A slice on a larger GPU counts less, so a level may have room for one and not for another.
+        level, most = _tightest_level(job, view, taken)
+        choice = _choose(job, gpus, most)
         if choice is None:
-            hopeless[same] = _no_room(job, tuple(gpus.values()))
+            for_quota = level is not None and _choose(job, gpus, WHOLE_MILLI) is not None
+            hopeless[same] = (
+                _limit_reached(job, level)
+                if level is not None and for_quota
+                else _no_room(job, tuple(gpus.values()))
+            )
             waiting.append(hopeless[same])
             continue
         gpu, offer = choice
-        full = _full_level(job, offer.equivalent_milli, view, taken)
-        if full is not None:
-            hopeless[same] = _limit_reached(job, full)
-            waiting.append(hopeless[same])
-            continue
         placed.append(_place(job, gpu, offer))
         gpus[gpu.gpu_id] = _after(gpu, offer)
         taken.update(dict.fromkeys(job.owner_ids, offer.equivalent_milli))
@@ -61,12 +63,16 @@ def _emptied(gpu: GpuState) -> GpuState:
     return replace(gpu, compute_leased_milli=0, memory_leased_mib=0, instances=frozenset())
 
 
-def _choose(job: QueuedJob, gpus: dict[str, GpuState]) -> tuple[GpuState, Offer] | None:
+def _choose(
+    job: QueuedJob, gpus: dict[str, GpuState], most_milli: int
+) -> tuple[GpuState, Offer] | None:
+    """The best slice that counts at most ``most_milli``."""
     candidates = [
         (offer.waste_milli, _left(gpu, offer), gpu.node_name, gpu.index, gpu.gpu_id, number)
         for gpu in gpus.values()
         if gpu.usable
         for number, offer in enumerate(offers(job.request, gpu))
+        if offer.equivalent_milli <= most_milli
     ]
     if not candidates:
         return None
@@ -104,16 +110,19 @@ def _after(gpu: GpuState, offer: Offer) -> GpuState:
     )
 
 
-def _full_level(
-    job: QueuedJob, equivalent_milli: int, view: ClusterView, taken: Counter[str]
-) -> Level | None:
+def _tightest_level(
+    job: QueuedJob, view: ClusterView, taken: Counter[str]
+) -> tuple[Level | None, int]:
+    """The level with the least room above the job, the first of equals, and that room."""
+    tightest, least = None, WHOLE_MILLI
     for owner_id in job.owner_ids:
         level = view.levels.get(owner_id)
         if level is None or level.limit_milli is None:
             continue
-        if level.held_milli + taken[owner_id] + equivalent_milli > level.limit_milli:
-            return level
-    return None
+        room = level.limit_milli - level.held_milli - taken[owner_id]
+        if room < least:
+            tightest, least = level, room
+    return tightest, least
 
 
 def _limit_reached(job: QueuedJob, level: Level) -> Waiting:
@@ -127,8 +136,8 @@ def _limit_reached(job: QueuedJob, level: Level) -> Waiting:
 
 
 def _no_room(job: QueuedJob, gpus: tuple[GpuState, ...]) -> Waiting:
-    usable = tuple(gpu for gpu in gpus if gpu.usable)
-    if not can_ever_fit(job, usable):
+    usable = tuple(gpu for gpu in gpus if gpu.usable and can_ever_fit(job, (gpu,)))
+    if not usable:
         code, reason = "jobs.no_node", "No GPU that could serve this job is in service now."
     elif _only_geometry(job, usable):
         code = "jobs.mig_geometry"
@@ -145,7 +154,7 @@ def _no_room(job: QueuedJob, gpus: tuple[GpuState, ...]) -> Waiting:
 def _wanted(job: QueuedJob, gpus: tuple[GpuState, ...]) -> str:
     request = job.request
     model = f" of model {request.gpu_model}" if request.gpu_model else ""
-    if request.wants_whole and request.form is not Form.MIG:
+    if request.wants_whole:
         return f"a whole device{model}"
     compute, memory = share_of(request, min(gpu.memory_mib for gpu in gpus))
     return f"{compute / 10:g} % of its compute and {memory} MiB{model}"

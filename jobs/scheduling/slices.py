@@ -29,7 +29,7 @@ def share_of(request: Request, gpu_memory_mib: int) -> tuple[int, int]:
     if compute is None:
         compute = 1000 if memory is None else max(1, -(-memory * 1000 // gpu_memory_mib))
     if memory is None:
-        memory = gpu_memory_mib * compute // 1000
+        memory = max(1, gpu_memory_mib * compute // 1000)
     return compute, memory
 
 
@@ -37,14 +37,14 @@ def offers(request: Request, gpu: GpuState) -> Iterator[Offer]:
     """Every kind of slice that this GPU can give for the request now."""
     if request.gpu_model and request.gpu_model.lower() not in gpu.model.lower():
         return
-    if gpu.mode == "mig":
-        yield from _instances(request, gpu)
-        return
     compute, memory = share_of(request, gpu.memory_mib)
     if compute > 1000 or memory > gpu.memory_mib:
         return
+    if gpu.mode == "mig":
+        yield from _instances(request, gpu, compute, memory)
+        return
     if request.wants_whole or (gpu.mode == "whole" and request.form is Form.ANY):
-        if gpu.compute_leased_milli == 0 and gpu.memory_leased_mib == 0 and _allows_whole(request):
+        if gpu.compute_leased_milli == 0 and gpu.memory_leased_mib == 0:
             asked = _size(compute, memory, gpu)
             yield Offer("whole", gpu.memory_mib, 1000, 1000, 1000 - asked)
         return
@@ -62,18 +62,9 @@ def _size(compute_milli: int, memory_mib: int, gpu: GpuState) -> int:
     )
 
 
-def _allows_whole(request: Request) -> bool:
-    return request.form in (Form.ANY, Form.WHOLE)
-
-
-def _instances(request: Request, gpu: GpuState) -> Iterator[Offer]:
+def _instances(request: Request, gpu: GpuState, compute: int, memory: int) -> Iterator[Offer]:
     family = gpu.family
-    if family is None or request.form not in (Form.ANY, Form.MIG):
-        return
-    if request.wants_whole and request.form is Form.ANY:
-        return
-    compute, memory = share_of(request, gpu.memory_mib)
-    if compute > 1000 or memory > gpu.memory_mib:
+    if family is None or request.wants_whole or request.form not in (Form.ANY, Form.MIG):
         return
     asked = _size(compute, memory, gpu)
     for profile in family.profiles:

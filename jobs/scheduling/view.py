@@ -22,10 +22,10 @@ class Request:
 
     @property
     def wants_whole(self) -> bool:
-        return (
-            self.form is Form.WHOLE
-            or self.compute_milli == 1000
-            or (self.compute_milli is None and self.memory_mib is None)
+        """A whole device; a share or an instance may be of everything too, by its form."""
+        unsized = self.compute_milli is None and self.memory_mib is None
+        return self.form is Form.WHOLE or (
+            self.form is Form.ANY and (unsized or self.compute_milli == 1000)
         )
 
 
