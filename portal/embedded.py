@@ -19,7 +19,7 @@ from typing import IO
 import structlog
 import uvicorn
 from celery.apps.worker import Worker
-from celery.platforms import SecurityWarning
+from celery.exceptions import SecurityWarning
 from django.core.management import call_command
 from django.db import close_old_connections
 
