@@ -78,6 +78,8 @@ def ingest(
     an event, by the answer to a command and by reconciliation.
     """
     latest: dict[str, LeaseReport] = {report.lease_id: report for report in reports}
+    if not latest and cursor is None:
+        return
     ends = [ended for report in latest.values() if (ended := ended_of(report))]
     with guarded():
         attempts = _lock(latest, [ended.lease_id for ended in ends])
@@ -98,6 +100,8 @@ def ingest(
 def settle(ends: Iterable[Ended], *, actor: str, now: datetime) -> None:
     """End attempts that no report will end: refused by the node, or lost with it."""
     ends = list(ends)
+    if not ends:
+        return
     with guarded():
         lease_ids = [ended.lease_id for ended in ends]
         attempts = _lock(lease_ids, lease_ids)

@@ -49,6 +49,7 @@ def _refused(
     if order is None:
         return
     report = engine.apply(node, order.spec)
+    crash.point("tell.absent_told")
     end = End(EndKind.REFUSED, detail=refusal.detail)
     ended = Ended(spec.lease_id, end, report.started_at, report.ended_at)
     settle([ended], actor=f"node {order.node_name}", now=now)

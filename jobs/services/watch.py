@@ -89,6 +89,7 @@ class NodeWatch(threading.Thread):
         now = utc_now()
         reconcile_node(self._engine, target, now=now)
         fleet.record_inventory(node_id=target.node_id, inventory=inventory, now=now)
+        crash.point("inventory.recorded")
         fleet.record_samples(node_id=target.node_id, samples=self._engine.samples(target), now=now)
         self._reconcile_after = now + timedelta(seconds=config.reconcile_interval_s)
         hints.give_on_commit(hints.Hint.SCHEDULE)

@@ -2,8 +2,8 @@
 
 A point stands at every commit and every step outside the database. Without
 ``GPUCOMMONS_CRASH_POINTS=1`` a point costs one comparison. With it the process ends itself by
-SIGKILL at the point that ``<data>/crash_at`` names, ``name:3`` at its third passing; the file is
-removed first, so that the next start lives.
+SIGKILL at the point that ``<data>/crash_at`` names, ``name:3`` at its third passing from then on;
+the file is removed first, so that the next start lives.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ def point(name: str) -> None:
         return
     order = config.data / "crash_at"
     with _mutex:
-        _passed[name] += 1
         try:
             wanted, _, passing = order.read_text().strip().partition(":")
         except FileNotFoundError:
             return
-        if wanted != name or _passed[name] < int(passing or 1):
+        if wanted != name:
+            return
+        _passed[name] += 1
+        if _passed[name] < int(passing or 1):
             return
         order.unlink()
         os.kill(os.getpid(), signal.SIGKILL)

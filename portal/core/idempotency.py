@@ -43,33 +43,45 @@ def once(
     kept: nothing has happened, so the caller may mend the request under the same key.
     """
     with guarded():
-        if key is None:
-            return effect()
-        kept = IdempotencyRecord.objects.filter(principal_id=principal_id, key=key).first()
-        if kept is None:
-            record = IdempotencyRecord(
-                principal_id=principal_id,
-                key=key,
-                fingerprint=request_fingerprint,
-                status=0,
-                body={},
-                created_at=now,
-            )
-            kept, fresh = _claim(record)
-            if fresh:
-                answer = effect()
-                kept.status, kept.body = answer.status, answer.body
-                kept.save(update_fields=["status", "body"])
-                crash.point("idempotency.kept")
-                return answer
-        if kept.fingerprint != request_fingerprint:
-            raise Rejected(
-                "idempotency.key_reused",
-                "This Idempotency-Key was used for another request.",
-                hint="Use a new key for a new request.",
-                field="Idempotency-Key",
-            )
-        return Answer(kept.status, kept.body, replayed=True)
+        answer = _answer(principal_id, key, request_fingerprint, now, effect)
+    crash.point("idempotency.committed")
+    return answer
+
+
+def _answer(
+    principal_id: str,
+    key: str | None,
+    request_fingerprint: str,
+    now: datetime,
+    effect: Callable[[], Answer],
+) -> Answer:
+    if key is None:
+        return effect()
+    kept = IdempotencyRecord.objects.filter(principal_id=principal_id, key=key).first()
+    if kept is None:
+        record = IdempotencyRecord(
+            principal_id=principal_id,
+            key=key,
+            fingerprint=request_fingerprint,
+            status=0,
+            body={},
+            created_at=now,
+        )
+        kept, fresh = _claim(record)
+        if fresh:
+            answer = effect()
+            kept.status, kept.body = answer.status, answer.body
+            kept.save(update_fields=["status", "body"])
+            crash.point("idempotency.kept")
+            return answer
+    if kept.fingerprint != request_fingerprint:
+        raise Rejected(
+            "idempotency.key_reused",
+            "This Idempotency-Key was used for another request.",
+            hint="Use a new key for a new request.",
+            field="Idempotency-Key",
+        )
+    return Answer(kept.status, kept.body, replayed=True)
 
 
 def _claim(record: IdempotencyRecord) -> tuple[IdempotencyRecord, bool]:

@@ -69,6 +69,7 @@ def send_due(now: datetime) -> int:
             claimed = OutboxMessage.objects.filter(pk=message.pk, due_at=message.due_at).update(
                 due_at=now + wait, tries=F("tries") + 1
             )
+        crash.point("outbox.due_claimed")
         if claimed:
             _send(_topics[message.topic], [(message.pk, message.ref)])
     return len(due)

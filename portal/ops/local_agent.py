@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import structlog
 
+from portal.core import crash
 from portal.core.audit import Actor
 from portal.fleet import enrolment
 from portal.fleet.selectors import fleet_view
@@ -30,10 +31,11 @@ class LocalAgent:
         self._process: psutil.Process | None = None
 
     def ensure(self, *, portal_url: str, actor: Actor, now: datetime) -> None:
-        """Enrol the node on first use; start its agent unless one lives."""
-        if not self._address():
+        """Enrol the node unless both sides know it; start its agent unless one lives."""
+        if not self._address() or not (self._data / "identity.json").exists():
             port = _free_port()
             code = enrolment.issue_code(actor=actor, node_name=self._node_name, now=now)
+            crash.point("local_agent.code_issued")
             subprocess.run(
                 [
                     *_AGENT,
@@ -47,7 +49,9 @@ class LocalAgent:
                 check=True,
                 stdin=subprocess.DEVNULL,
             )
+            crash.point("local_agent.enrolled")
         self._process = self._living() or self._start()
+        crash.point("local_agent.started")
 
     def restart_if_dead(self) -> None:
         if self._process is None or not _runs(self._process):
@@ -97,7 +101,7 @@ class LocalAgent:
         return psutil.Process(child.pid)
 
 
-_AGENT = (sys.executable, "-m", "agent.main")
+_AGENT: tuple[str, ...] = (sys.executable, "-m", "agent.main")
 
 
 def _runs(process: psutil.Process) -> bool:

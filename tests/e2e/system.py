@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -318,7 +319,15 @@ class System:
         return found
 
     def at_rest(self) -> bool:
-        return not any(self.probe.ask("open_work").values())
+        return not (
+            any(self.probe.ask("open_work").values()) or self.supervisors() or self.agent_is_busy()
+        )
+
+    def agent_is_busy(self) -> bool:
+        path = self.data / "agent" / "agent.sqlite3"
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
+            query = "SELECT 1 FROM lease WHERE observed IN ('accepted', 'running') LIMIT 1"
+            return connection.execute(query).fetchone() is not None
 
     def wait_at_rest(self, deadline_s: float = DEADLINE_S) -> None:
         """Every job has ended and everything that was given away is back."""
@@ -435,15 +444,16 @@ class Stand:
     def sound(self) -> System:
         if self._system is None or self._system.spoilt or not self._system.serves():
             self._stack.close()
-            makes = self._stack.enter_context(Makes())
-            self._system = makes(**self._settings).start()
+            makes = self._stack.enter_context(Makes(**self._settings))
+            self._system = makes().start()
         return self._system
 
 
 class Makes:
     """Makes systems, each in a folder of its own, and ends them all on exit."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
+        self._settings = settings
         self._stack = ExitStack()
 
     def __enter__(self) -> Makes:
@@ -456,6 +466,6 @@ class Makes:
         folder = Path(tempfile.mkdtemp(prefix="s-", dir=run_folder()))
         folder.chmod(0o711)
         self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        system = System(folder, new_service_addresses(next(_numbers)), **settings)
+        system = System(folder, new_service_addresses(next(_numbers)), **self._settings, **settings)
         self._stack.callback(system.close)
         return system
