@@ -1,0 +1,186 @@
+"""Submit, list, read, cancel and wait."""
+
+import threading
+import time
+
+import pytest
+from django.db import connection
+
+from jobs.services.cancel import cancel_job
+from portal.core.clock import utc_now
+from tests.world import FAST_HASHERS, world
+
+JSON = "application/json"
+JOB = {"project": "vision", "command": ["true"], "memory_mib": 8192, "compute_milli": 250}
+
+
+def submit(client, body=JOB, **headers):
+    return client.post("/api/v1/jobs", body, content_type=JSON, headers=headers)
+
+
+def test_a_job_is_accepted_and_shown(here):
+    client = here.program("member")
+
+    accepted = submit(client)
+    shown = client.get(f"/api/v1/jobs/{accepted.json()['id']}").json()
+
+    assert accepted.status_code == 201
+    assert accepted.json()["state"] == "QUEUED"
+    assert accepted.json()["kind"] == "job"
+    assert shown["short_name"] == "vision/1"
+    assert shown["command"] == ["true"]
+    assert [step["event"] for step in shown["transitions"]] == ["submitted"]
+    assert shown["usage"]["cost"]["amount_micros"] == 0
+
+
+def test_a_job_is_found_by_its_short_name(here):
+    job_id = here.job()
+
+    shown = here.program("viewer").get("/api/v1/jobs/vision/1").json()
+
+    assert shown["id"] == job_id
+
+
+def test_an_array_is_one_submission(here):
+    client = here.program("member")
+
+    accepted = submit(client, {**JOB, "array_size": 3}).json()
+    shown = client.get(f"/api/v1/arrays/{accepted['id']}").json()
+    members = client.get("/api/v1/jobs", {"array": accepted["id"]}).json()["items"]
+
+    assert accepted["kind"] == "array"
+    assert shown["state"] == "QUEUED"
+    assert shown["counts"] == {"QUEUED": 3}
+    assert sorted(job["array_index"] for job in members) == [0, 1, 2]
+
+
+def test_the_same_key_gives_the_same_job(here):
+    client = here.program("member")
+
+    first = submit(client, **{"Idempotency-Key": "k1"})
+    second = submit(client, **{"Idempotency-Key": "k1"})
+
+    assert second.json() == first.json()
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert len(client.get("/api/v1/jobs").json()["items"]) == 1
+
+
+def test_the_same_key_for_another_request_is_refused(here):
+    client = here.program("member")
+    submit(client, **{"Idempotency-Key": "k1"})
+
+    other = submit(client, {**JOB, "memory_mib": 1}, **{"Idempotency-Key": "k1"})
+
+    assert other.status_code == 422
+    assert other.json()["code"] == "idempotency.key_reused"
+
+
+def test_a_refused_submission_leaves_nothing_and_its_key_free(here):
+    client = here.program("member")
+
+    refused = submit(client, {**JOB, "memory_mib": 0}, **{"Idempotency-Key": "k1"})
+    mended = submit(client, **{"Idempotency-Key": "k1"})
+
+    assert refused.status_code == 422
+    assert refused.json()["field"] == "memory_mib"
+    assert mended.status_code == 201
+    assert mended.json()["number"] == 1
+
+
+def test_pages_go_on_where_the_last_one_ended(here):
+    for _ in range(5):
+        here.job()
+    client = here.program("viewer")
+
+    first = client.get("/api/v1/jobs", {"limit": 3}).json()
+    rest = client.get("/api/v1/jobs", {"limit": 3, "cursor": first["next_cursor"]}).json()
+
+    assert [job["number"] for job in first["items"] + rest["items"]] == [5, 4, 3, 2, 1]
+    assert rest["next_cursor"] is None
+
+
+def test_jobs_are_listed_by_state(here):
+    here.job()
+    client = here.program("viewer")
+
+    waiting = client.get("/api/v1/jobs", {"state": "queued,RUNNING"}).json()["items"]
+    ended = client.get("/api/v1/jobs", {"state": "FAILED"}).json()["items"]
+
+    assert [job["state"] for job in waiting] == ["QUEUED"]
+    assert ended == []
+
+
+def test_an_outsider_sees_no_job(here):
+    job_id = here.job()
+    outsider = here.program("outsider", "fleet:read")
+
+    assert outsider.get(f"/api/v1/jobs/{job_id}").status_code == 403
+    assert here.browser("outsider").get(f"/api/v1/jobs/{job_id}").status_code == 404
+    assert here.browser("outsider").get("/api/v1/jobs").json()["items"] == []
+
+
+def test_a_waiting_job_is_cancelled(here):
+    job_id = here.job()
+    client = here.program("member")
+
+    cancelled = client.post(f"/api/v1/jobs/{job_id}/cancel")
+    again = client.post(f"/api/v1/jobs/{job_id}/cancel")
+
+    assert cancelled.status_code == 202
+    assert cancelled.json()["state"] == "CANCELLED"
+    assert again.json()["state"] == "CANCELLED"
+
+
+def test_the_log_of_a_job_that_never_ran_is_empty(here):
+    job_id = here.job()
+
+    log = here.program("viewer").get(f"/api/v1/jobs/{job_id}/log")
+
+    assert log.content == b""
+    assert log.headers["Content-Type"].startswith("text/plain")
+    assert log.headers["X-Log-Next-Offset"] == "0"
+    assert log.headers["X-Log-Final"] == "false"
+
+
+def test_a_poll_answers_when_its_time_is_over(here):
+    job_id = here.job()
+    began = time.monotonic()
+
+    shown = here.program("viewer").get(
+        f"/api/v1/jobs/{job_id}", {"wait_ms": 300, "unless_state": "QUEUED"}
+    )
+
+    assert shown.json()["state"] == "QUEUED"
+    assert 0.25 < time.monotonic() - began < 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_poll_answers_as_soon_as_the_state_changes(settings):
+    settings.PASSWORD_HASHERS = FAST_HASHERS
+    here = world()
+    job_id = here.job()
+
+    def cancel_soon():
+        time.sleep(0.2)
+        cancel_job(principal=here.people["member"], job_id=job_id, now=utc_now())
+        connection.close()
+
+    other = threading.Thread(target=cancel_soon)
+    client = here.program("viewer")
+    began = time.monotonic()
+    other.start()
+    shown = client.get(f"/api/v1/jobs/{job_id}", {"wait_ms": 20_000, "unless_state": "QUEUED"})
+    other.join()
+
+    assert shown.json()["state"] == "CANCELLED"
+    assert time.monotonic() - began < 10
+
+
+def test_submitting_and_reading_take_few_queries(here, django_assert_max_num_queries):
+    client = here.program("member")
+    submit(client)
+
+    with django_assert_max_num_queries(32):
+        accepted = submit(client, **{"Idempotency-Key": "k1"})
+    with django_assert_max_num_queries(14):
+        client.get(f"/api/v1/jobs/{accepted.json()['id']}")
