@@ -21,4 +21,4 @@ def unknown_address(request: HttpRequest) -> HttpResponse:
     )
 
 
-urlpatterns = [re_path(r"^.*$", unknown_address)]
+urlpatterns = [re_path(r"^", unknown_address)]
