@@ -65,6 +65,7 @@ def up(address: Address, *, announce: Callable[[demo.Demo], None]) -> None:
     with _lock_data(config.data):
         listener = _listen(address)
         call_command("migrate", verbosity=0, interactive=False)
+        app.loader.import_default_modules()
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
