@@ -161,7 +161,8 @@ class ProcessRuntime:
     def kill_leftovers(self, lease_id: str, uid: int | None) -> bool:
         """Kills what a dead supervisor left behind; true when nothing is left.
 
-        Finds processes by the job's own user, else by the lease's mark in their environment.
+        Finds processes by the job's own user or, where jobs have none, by the lease's mark in
+        their environment.
         """
         mark = f"{LEASE_VARIABLE}={lease_id}".encode()
         for _ in range(_KILLS_TRIED):
@@ -220,9 +221,11 @@ def _send(pid: int, pid_start: int | None, number: signal.Signals) -> None:
 
 def _belongs(pid: int, mark: bytes, uid: int | None) -> bool:
     try:
-        if uid is not None and os.stat(f"/proc/{pid}").st_uid == uid:
-            found = process_tree.stat(pid)
-            return found is not None and found.state not in "ZX"
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        if uid is None:
+            return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        if os.stat(f"/proc/{pid}").st_uid != uid:
+            return False
     except OSError:
         return False
+    found = process_tree.stat(pid)
+    return found is not None and found.state not in "ZX"

@@ -37,11 +37,12 @@ def authority() -> Authority:
 
 
 @contextmanager
-def running_agent(authority: Authority) -> Iterator[AgentProcess]:
+def running_agent(authority: Authority, *, start: bool = True) -> Iterator[AgentProcess]:
     with passable_folder() as folder:
         process = AgentProcess(folder / "data", authority, stop_jobs=True)
         process.enrol()
-        process.start()
+        if start:
+            process.start()
         try:
             yield process
         finally:

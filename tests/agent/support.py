@@ -152,6 +152,7 @@ class AgentProcess:
     authority: Authority
     simulated: str = "H200:share,H200:mig"
     stop_jobs: bool = False
+    supervisor: Path = SUPERVISOR
     environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     clients: list[Client] = field(default_factory=list)
@@ -165,6 +166,7 @@ class AgentProcess:
         command = [
             *(sys.executable, "-m", "agent.main", "run", "--data", str(self.data)),
             *("--listen", "127.0.0.1:0", "--gpus", "simulated", "--simulated", self.simulated),
+            *("--supervisor", str(self.supervisor)),
         ]
         if self.stop_jobs:
             command.append("--stop-jobs")
