@@ -143,6 +143,8 @@ class NvmlGpus:
     def samples(self, running: Mapping[str, SliceSpec]) -> list[GpuSample]:
         found = []
         for device in self._devices:
+            if not device.info.healthy:
+                continue
             try:
                 found.append(device.worker.call(partial(self._sample, device)))
             except (Stuck, self._nvml.NVMLError):

@@ -29,7 +29,6 @@ from tests.agent.support import (
     running,
 )
 
-
 ALWAYS_SWEPT = {"agent.lease.stored", "agent.spawn.done", "agent.ended.before_store"}
 
 
