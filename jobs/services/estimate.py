@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from billing.domain.pricing import HOUR_MS, cost_micros
-from billing.domain.pricing import cost_micros
 from billing.selectors import price_now
 from jobs.scheduling.schedule import smallest_equivalent
 from jobs.scheduling.slices import offers

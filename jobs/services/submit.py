@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from billing.selectors import price_now
 from jobs.domain.states import PRIORITY_OF, Form, JobState, PriorityClass
 from jobs.models import Job, JobArray, Transition
 from jobs.scheduling.schedule import can_ever_fit, smallest_equivalent
@@ -62,6 +63,7 @@ def submit_job(
     """
     place = access.access_project(principal, project, need=Scope.JOBS_WRITE)
     _check_fields(request)
+    _check_price(request, now)
     owner_ids = owner_ids_of(place.id)
     _check_fit(request, place.id, owner_ids, now)
     count = request.array_size or 1
@@ -175,6 +177,16 @@ def _check_fields(request: JobRequest) -> None:
             )
     if any("\0" in word for word in request.command):
         raise Rejected("jobs.command_invalid", "A word contains a NUL byte.", field="command")
+
+
+def _check_price(request: JobRequest, now: datetime) -> None:
+    """Use that has no price could not be metered, and its job never end."""
+    if price_now(request.gpu_model, now=now) is None:
+        raise Rejected(
+            "billing.no_price",
+            "No price was ever published, so use cannot be metered.",
+            hint="Ask an administrator to publish prices.",
+        )
 
 
 def _check_range(name: str, value: int | None, least: int, most: int) -> None:

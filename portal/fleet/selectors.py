@@ -22,6 +22,7 @@ class LeaseView:
     attempt_id: str
     node_id: str
     node_name: str
+    node_seen_at: datetime | None
     gpu_id: str
     gpu_uuid: str
     gpu_model: str
@@ -227,6 +228,7 @@ def _lease_views(leases: QuerySet[Lease]) -> list[LeaseView]:
             attempt_id=lease.attempt_id,
             node_id=lease.node_id,
             node_name=lease.node.name,
+            node_seen_at=lease.node.last_seen_at,
             gpu_id=lease.gpu_id,
             gpu_uuid=lease.gpu.uuid,
             gpu_model=lease.gpu.model,
