@@ -7,9 +7,13 @@ no harm: every periodic task may run twice.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
+from typing import Any
 
 from celery import Celery
+from celery.signals import task_postrun, task_prerun
+from django.db import close_old_connections
 from kombu import Queue as Declared
 
 from portal.config import config
@@ -58,5 +62,14 @@ app.conf.update(
         for entry in PERIODIC
     },
 )
+# Celery would close the database's connections around every task; Django's own rule does it here.
+app.conf["CELERY_DB_REUSE_MAX"] = sys.maxsize
 app.autodiscover_tasks(["portal.core", "jobs"])
 app.set_default()
+
+
+@task_prerun.connect
+@task_postrun.connect
+def _close_old_connections(**_: Any) -> None:
+    """Treat a task as Django treats a request."""
+    close_old_connections()

@@ -15,6 +15,7 @@ from portal.accounts.roles import Scope
 from portal.core import audit, crash, outbox
 from portal.core.audit import Actor
 from portal.core.locks import guarded, lock_rows
+from portal.core.rows import save_rows
 from portal.fleet import services as fleet
 
 
@@ -61,7 +62,7 @@ def _cancel(job_ids: list[str], *, actor: Actor, now: datetime) -> None:
                         detail="Cancelled while it waited.",
                     )
                 )
-        Job.objects.bulk_update(
+        save_rows(
             wished,
             ["wish", "state", "ended_at", "reason_code", "reason", "wait_code", "wait_reason"],
         )

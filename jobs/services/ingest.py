@@ -15,6 +15,7 @@ from jobs.selectors import lease_use
 from jobs.services.story import move
 from portal.core import crash, hints
 from portal.core.locks import guarded, lock_rows
+from portal.core.rows import save_rows
 from portal.fleet import services as fleet
 from portal.fleet.selectors import lease_views
 from quotas.services import holds
@@ -81,6 +82,8 @@ def ingest(
     if not latest and cursor is None:
         return
     ends = [ended for report in latest.values() if (ended := ended_of(report))]
+    if cursor is None and not ends and not any(report.started_at for report in latest.values()):
+        return
     with guarded():
         attempts = _lock(latest, [ended.lease_id for ended in ends])
         story: list[Transition] = []
@@ -220,6 +223,6 @@ def _save(attempts: Iterable[Attempt], story: list[Transition]) -> None:
         return
     touched = {transition.job_id for transition in story}
     changed = [attempt for attempt in attempts if attempt.job_id in touched]
-    Attempt.objects.bulk_update(changed, _ATTEMPT_FIELDS)
-    Job.objects.bulk_update([attempt.job for attempt in changed], _JOB_FIELDS)
+    save_rows(changed, _ATTEMPT_FIELDS)
+    save_rows([attempt.job for attempt in changed], _JOB_FIELDS)
     Transition.objects.bulk_create(story)

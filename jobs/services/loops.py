@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import datetime, timedelta
 
 import structlog
 from django.db import close_old_connections
 
-from jobs.services.cycle import run_cycle
+from jobs.services.cycle import QUEUE_READ, run_cycle
 from portal.core import hints, row_leases
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError
@@ -17,6 +18,7 @@ _log = structlog.get_logger(__name__)
 LEASE_NAME = "scheduler"
 LEASE_TTL = timedelta(seconds=10)
 SLOW_S = 1.0
+LONGEST_REST_S = 0.25
 
 
 class SoleRight:
@@ -40,8 +42,9 @@ def run_scheduler(owner: str, stop: threading.Event) -> None:
     """Run cycles until ``stop`` is set; of several schedulers the one with the row lease does."""
     right = SoleRight(LEASE_NAME, owner, LEASE_TTL)
     while not stop.is_set():
+        began = time.monotonic()
         try:
-            if right.held(utc_now()) and run_cycle(utc_now()):
+            if right.held(utc_now()) and run_cycle(utc_now()) >= QUEUE_READ:
                 continue
         except PortalError as error:
             _log.info("scheduler.retry", code=error.code)
@@ -50,4 +53,6 @@ def run_scheduler(owner: str, stop: threading.Event) -> None:
             stop.wait(SLOW_S)
         finally:
             close_old_connections()
+        # At least half of the time belongs to others: under load a cycle serves many hints.
+        stop.wait(min(time.monotonic() - began, LONGEST_REST_S))
         hints.wait(hints.Hint.SCHEDULE, timeout_s=SLOW_S)

@@ -17,6 +17,7 @@ from agent.wire import Desired, Enforcement, SliceKind
 from portal.core.errors import Conflict, NotFound
 from portal.core.ids import new_id
 from portal.core.locks import lock_rows
+from portal.core.rows import save_rows
 from portal.fleet.models import Gpu, Lease, MigUnit, NodeState, Slice
 
 
@@ -144,7 +145,7 @@ def release_leases(releases: Iterable[Release], *, now: datetime) -> set[str]:
         lease.desired = Desired.ABSENT
         compute, memory = given_back[lease.gpu_id]
         given_back[lease.gpu_id] = (compute - lease.compute_milli, memory - lease.memory_mib)
-    Lease.objects.bulk_update(leases, ["started_at", "ended_at", "released_at", "desired"])
+    save_rows(leases, ["started_at", "ended_at", "released_at", "desired"])
     if given_back:
         _take(given_back)
     instances = [lease.id for lease in leases if lease.slice.kind == SliceKind.MIG]

@@ -15,6 +15,7 @@ from portal.core.audit import SYSTEM, Actor
 from portal.core.errors import Conflict, NotFound
 from portal.core.hints import Hint, give_on_commit
 from portal.core.locks import guarded, lock_rows
+from portal.core.rows import save_rows
 from portal.fleet.leases import (
     NewLease,
     Release,
@@ -155,7 +156,7 @@ def record_samples(*, node_id: str, samples: SampleList, now: datetime) -> None:
                 gpu.utilisation_percent = measured.utilisation_percent
                 gpu.memory_used_mib = measured.memory_used_mib
                 gpu.sampled_at = measured.at
-        Gpu.objects.bulk_update(gpus, ["utilisation_percent", "memory_used_mib", "sampled_at"])
+        save_rows(gpus, ["utilisation_percent", "memory_used_mib", "sampled_at"])
         leases = lock_rows(Lease.objects.filter(node_id=node_id, pk__in=of_leases))
         for lease in leases:
             use = of_leases[lease.id]
@@ -165,7 +166,7 @@ def record_samples(*, node_id: str, samples: SampleList, now: datetime) -> None:
                 lease.sampled_at = use.at
             peaks = [lease.memory_peak_mib, use.memory_peak_mib, use.memory_used_mib]
             lease.memory_peak_mib = max((p for p in peaks if p is not None), default=None)
-        Lease.objects.bulk_update(
+        save_rows(
             leases, ["utilisation_percent", "memory_used_mib", "memory_peak_mib", "sampled_at"]
         )
 
