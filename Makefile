@@ -28,6 +28,7 @@ soak: setup
 openapi: setup
 	@mkdir -p docs/reference
 	@.venv/bin/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
+	@.venv/bin/python manage.py error_reference
 
 lock: setup
 	@deploy/scripts/lock.sh requirements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from portal.cli.failures import Exit, Failure
@@ -40,6 +40,12 @@ class Portal:
             timeout=httpx2.Timeout(timeout_s, connect=5),
             trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._http.close()
 
     def get(self, path: str, **query: Any) -> Any:
         return self.call("GET", path, query=query).json()

@@ -31,6 +31,7 @@ _EXIT_OF = {
 }
 _LONGEST_POLL_MS = 30_000
 _LOG_POLL_MS = 10_000
+_LOG_CHUNK = 1_048_576
 _SHORTEST_ROUND_S = 0.3
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -78,12 +79,12 @@ def submit(
         "array_size": array,
         "max_attempts": max_attempts,
     }
-    portal = Portal()
     body = {field: value for field, value in wanted.items() if value is not None}
-    accepted = portal.post("/jobs", body, key=str(uuid.uuid4()))
-    if wait:
-        kind = "arrays" if accepted["kind"] == "array" else "jobs"
-        _wait_and_exit(portal, kind, accepted["id"], deadline=None, as_json=as_json)
+    with Portal() as portal:
+        accepted = portal.post("/jobs", body, key=str(uuid.uuid4()))
+        if wait:
+            kind = "arrays" if accepted["kind"] == "array" else "jobs"
+            _wait_and_exit(portal, kind, accepted["id"], deadline=None, as_json=as_json)
     if as_json:
         show_json(accepted)
     else:
@@ -99,7 +100,8 @@ def ps(
 ) -> None:
     """List jobs, newest first."""
     wanted = state if state or every else UNFINISHED
-    page = Portal().get("/jobs", project=project, state=wanted, limit=limit)
+    with Portal() as portal:
+        page = portal.get("/jobs", project=project, state=wanted, limit=limit)
     if as_json:
         show_json(page)
         return
@@ -124,7 +126,8 @@ def ps(
 
 def show(job_id: JobId, as_json: Json = False) -> None:
     """Show one job: why it waits or ended, where it ran, what it used and cost."""
-    kind, view = _find(Portal(), job_id)
+    with Portal() as portal:
+        kind, view = _find(portal, job_id)
     if as_json:
         show_json(view)
         return
@@ -166,28 +169,8 @@ def logs(
     attempt: Annotated[int | None, typer.Option(min=1, help="Default: the newest.")] = None,
 ) -> None:
     """Print what a job wrote, byte by byte as it wrote it."""
-    portal = Portal()
-    offset = 0
-    while True:
-        began = time.monotonic()
-        answer = portal.call(
-            "GET",
-            f"/jobs/{job_id}/log",
-            query={
-                "attempt": attempt,
-                "offset": offset,
-                "limit": 1_048_576,
-                "wait_ms": _LOG_POLL_MS if follow else 0,
-            },
-        )
-        sys.stdout.buffer.write(answer.content)
-        sys.stdout.buffer.flush()
-        offset = int(answer.headers["X-Log-Next-Offset"])
-        final = answer.headers["X-Log-Final"] == "true"
-        if final or not (follow or answer.content):
-            return
-        if not answer.content:
-            _breathe(began)
+    with Portal() as portal:
+        _copy_log(portal, job_id, attempt, wait_ms=_LOG_POLL_MS if follow else 0)
 
 
 def wait(
@@ -202,22 +185,38 @@ def wait(
     Exit codes: 0 succeeded, 1 failed, 3 cancelled, 4 timed out, 5 still not ended.
     """
     deadline = None if timeout is None else time.monotonic() + seconds(timeout, "--timeout")
-    portal = Portal()
-    kind, view = _find(portal, job_id)
-    _wait_and_exit(portal, kind, view["id"], deadline=deadline, as_json=as_json)
+    with Portal() as portal:
+        kind, view = _find(portal, job_id)
+        _wait_and_exit(portal, kind, view["id"], deadline=deadline, as_json=as_json)
 
 
 def cancel(job_id: JobId, as_json: Json = False) -> None:
     """Cancel a job, or every member of an array."""
-    portal = Portal()
-    kind, view = _find(portal, job_id)
-    after = portal.post(f"/{kind}/{view['id']}/cancel", None, key=str(uuid.uuid4()))
+    with Portal() as portal:
+        kind, view = _find(portal, job_id)
+        after = portal.post(f"/{kind}/{view['id']}/cancel", None, key=str(uuid.uuid4()))
     if as_json:
         show_json(after)
     elif after["state"] in _EXIT_OF:
         typer.echo(f"{after['id']} {after['state']}")
     else:
         typer.echo(f"{after['id']} {after['state']}, is being cancelled")
+
+
+def _copy_log(portal: Portal, job_id: str, attempt: int | None, *, wait_ms: int) -> None:
+    """To the last byte there is; with ``wait_ms`` to the last that there will be."""
+    offset = 0
+    while True:
+        began = time.monotonic()
+        query = {"attempt": attempt, "offset": offset, "limit": _LOG_CHUNK, "wait_ms": wait_ms}
+        answer = portal.call("GET", f"/jobs/{job_id}/log", query=query)
+        sys.stdout.buffer.write(answer.content)
+        sys.stdout.buffer.flush()
+        offset = int(answer.headers["X-Log-Next-Offset"])
+        if answer.headers["X-Log-Final"] == "true" or not (wait_ms or answer.content):
+            return
+        if not answer.content:
+            _breathe(began)
 
 
 def _wait_and_exit(

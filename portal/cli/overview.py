@@ -20,13 +20,12 @@ def usage(
     as_json: Json = False,
 ) -> None:
     """Show metered use and its cost; 30 days unless told otherwise."""
-    answer = Portal().get(
-        "/usage",
-        project=project,
-        since=None if since is None else moment(since, "--since"),
-        until=None if until is None else moment(until, "--until"),
-        group=by,
-    )
+    period = {
+        "since": None if since is None else moment(since, "--since"),
+        "until": None if until is None else moment(until, "--until"),
+    }
+    with Portal() as portal:
+        answer = portal.get("/usage", project=project, group=by, **period)
     if as_json:
         show_json(answer)
         return
@@ -43,7 +42,8 @@ def usage(
 
 def projects(as_json: Json = False) -> None:
     """List your projects."""
-    answer = Portal().get("/projects")
+    with Portal() as portal:
+        answer = portal.get("/projects")
     if as_json:
         show_json(answer)
         return
@@ -55,7 +55,8 @@ def projects(as_json: Json = False) -> None:
 
 def nodes(as_json: Json = False) -> None:
     """List nodes and their GPUs."""
-    answer = Portal().get("/nodes")
+    with Portal() as portal:
+        answer = portal.get("/nodes")
     if as_json:
         show_json(answer)
         return
