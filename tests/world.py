@@ -26,7 +26,7 @@ class World:
     def token(self, who, *scopes):
         """A token of a person; with every scope that they have unless some are named."""
         now = utc_now()
-        every = {
+        every: dict[str, list[str]] = {
             "outsider": ["fleet:read"],
             "viewer": ["jobs:read", "usage:read", "fleet:read"],
             "member": ["jobs:read", "jobs:write", "usage:read", "fleet:read"],
@@ -72,7 +72,7 @@ class World:
         ).id
 
 
-def world():
+def world() -> World:
     place = builders.place()
     people = {
         "outsider": builders.user("outsider"),

@@ -5,7 +5,6 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from portal.cli import client
 from portal.cli.main import app
 from tests.cli.stub import Answer, StubPortal
 
@@ -32,7 +31,7 @@ def stub(monkeypatch):
     with StubPortal() as portal:
         monkeypatch.setenv("GPUCOMMONS_URL", portal.url)
         monkeypatch.setenv("GPUCOMMONS_TOKEN", "gpc_a_b")
-        monkeypatch.setattr(client.time, "sleep", lambda seconds: None)
+        monkeypatch.setattr("portal.cli.client.time.sleep", lambda seconds: None)
         yield portal
 
 
