@@ -497,7 +497,10 @@ def queued_jobs_of_project(project_id: str) -> int:
 
 
 def lease_order(lease_id: str) -> LeaseOrder | None:
-    """What to tell the node of this lease; ``None`` once it is over."""
+    """What to tell the node of this lease; ``None`` once it is over, or runs as it should.
+
+    A lease that has started is never ordered to run again: its node could have lost its record.
+    """
     attempt = (
         Attempt.objects.filter(lease_id=lease_id, ended_at__isnull=True)
         .select_related("job__project")
@@ -506,6 +509,8 @@ def lease_order(lease_id: str) -> LeaseOrder | None:
     if attempt is None:
         return None
     lease = fleet.lease_view(lease_id)
+    if lease.started_at is not None and lease.desired == Desired.RUNNING:
+        return None
     node = fleet.node_target(lease.node_id)
     job = attempt.job
     labels = {"job": f"{job.project.slug}/{job.number}", "name": job.name}
@@ -553,17 +558,15 @@ def _environment(job: Job, attempt: Attempt) -> dict[str, str]:
     }
 
 
-def running_attempts() -> list[Attempt]:
-    return list(
-        Attempt.objects.filter(started_at__isnull=False, ended_at__isnull=True).select_related(
-            "job"
-        )
-    )
+def running_jobs() -> list[str]:
+    """The jobs that have an attempt which has started and not ended."""
+    rows = Attempt.objects.filter(started_at__isnull=False, ended_at__isnull=True)
+    return list(rows.order_by("job_id").values_list("job_id", flat=True))
 
 
 def attempt_for_log(job: Job, number: int | None) -> Attempt | None:
     rows = job.attempts.order_by("-number")
-    return (rows.filter(number=number) if number else rows).first()
+    return (rows if number is None else rows.filter(number=number)).first()
 
 
 def oldest_waiting_since() -> datetime | None:

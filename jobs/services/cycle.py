@@ -147,6 +147,13 @@ def _admit(batch: Sequence[Placed], jobs: dict[str, QueuedJob], now: datetime) -
         outbox.put(LEASE, [leases[job_id] for job_id in admitted], now=now)
         crash.point("admit.written")
     crash.point("admit.committed")
+    _explain(
+        [
+            Waiting(job_id, refusal.code, refusal.detail)
+            for job_id, attempt_id in attempts.items()
+            if (refusal := refused.get(attempt_id))
+        ]
+    )
     return len(batch)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from agent.wire import LeaseReport, Observed
@@ -17,7 +17,7 @@ from portal.core import crash, hints
 from portal.core.locks import guarded, lock_rows
 from portal.core.rows import save_rows
 from portal.fleet import services as fleet
-from portal.fleet.selectors import lease_views
+from portal.fleet.selectors import lease_views, node_target
 from quotas.services import holds
 
 _JOB_FIELDS = [
@@ -32,12 +32,21 @@ _JOB_FIELDS = [
     "wait_code",
     "wait_reason",
 ]
+LIVING = (Observed.ACCEPTED, Observed.RUNNING)
+# Of several reports of one lease, in whatever order they came, the one that says most counts.
+_SAYS_MOST = (
+    Observed.ACCEPTED,
+    Observed.RUNNING,
+    Observed.ABSENT,
+    Observed.REFUSED,
+    Observed.ENDED,
+)
 _ATTEMPT_FIELDS = ["started_at", "ended_at", "exit_code", "exit_signal", "end_reason"]
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a lease: when its process ran (absent: never) and how it ended."""
+    """The end of a lease: when its process ran, as far as the node knows, and how it ended."""
 
     lease_id: str
     end: End
@@ -78,7 +87,8 @@ def ingest(
     Reports of attempts that have ended here already change nothing, so the same report may come by
     an event, by the answer to a command and by reconciliation.
     """
-    latest: dict[str, LeaseReport] = {report.lease_id: report for report in reports}
+    ordered = sorted(reports, key=lambda report: _SAYS_MOST.index(report.observed))
+    latest: dict[str, LeaseReport] = {report.lease_id: report for report in ordered}
     if not latest and cursor is None:
         return
     ends = [ended for report in latest.values() if (ended := ended_of(report))]
@@ -153,7 +163,11 @@ def _settle(
     attempts: Mapping[str, Attempt], ends: Iterable[Ended], *, actor: str, now: datetime
 ) -> list[Transition]:
     """Release and meter the leases, give the holds back, and decide what the ends mean."""
-    ends = [ended for ended in ends if ended.lease_id in attempts]
+    ends = [
+        _completed(ended, attempts[ended.lease_id], now=now)
+        for ended in ends
+        if ended.lease_id in attempts
+    ]
     if not ends:
         return []
     holds.release_many([attempts[ended.lease_id].pk for ended in ends], now=now)
@@ -181,6 +195,18 @@ def _settle(
     )
     hints.give_on_commit(hints.Hint.SCHEDULE)
     return [_end(attempts[ended.lease_id], ended, actor=actor, now=now) for ended in ends]
+
+
+def _completed(ended: Ended, attempt: Attempt, *, now: datetime) -> Ended:
+    """Fill in what the node does not know (any more): it ran until the node was last seen."""
+    started_at = ended.started_at or attempt.started_at
+    if started_at is None or ended.ended_at is not None:
+        return replace(ended, started_at=started_at)
+    end = ended.end
+    if end.kind is EndKind.NEVER_STARTED:
+        end = End(EndKind.SUPERVISOR_LOST, detail="The node lost its record of the lease.")
+    last_seen = node_target(attempt.node_id).last_seen_at or now
+    return Ended(ended.lease_id, end, started_at, max(started_at, min(last_seen, now)))
 
 
 def _end(attempt: Attempt, ended: Ended, *, actor: str, now: datetime) -> Transition:

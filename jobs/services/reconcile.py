@@ -6,10 +6,10 @@ from datetime import datetime
 
 import structlog
 
-from agent.wire import Desired, LeaseList, LeaseReport, LeaseSpec, Observed
+from agent.wire import Desired, LeaseList, LeaseReport, LeaseSpec
 from jobs.domain.transitions import End, EndKind
 from jobs.engines.base import Engine, EngineRejected, NodeTarget
-from jobs.services.ingest import Ended, ingest, settle
+from jobs.services.ingest import LIVING, Ended, ingest, settle
 from jobs.services.tell import tell_lease
 from portal.core import crash
 from portal.core.audit import Actor
@@ -17,7 +17,6 @@ from portal.fleet import services as fleet
 from portal.fleet.selectors import LeaseView, active_leases_of_node, node_target
 
 _log = structlog.get_logger(__name__)
-_LIVING = (Observed.ACCEPTED, Observed.RUNNING)
 
 
 def reconcile_node(engine: Engine, node: NodeTarget, *, now: datetime) -> None:
@@ -65,17 +64,20 @@ def _repair_missing(
             lost.append(lease)
         else:
             tell_lease(engine, lease.id, now=now)
-    for lease in lost:
-        engine.apply(node, _absent(lease.id, lease.generation + 1))
+    told_absent = [engine.apply(node, _absent(lease.id, lease.generation + 1)) for lease in lost]
+    # A lease that came there meanwhile ends by its own report, once its process is gone.
+    arrived = [report for report in told_absent if report.started_at or report.observed in LIVING]
+    ingest(arrived, actor="reconciliation", now=now)
     settle(
         [
             Ended(
-                lease.id,
+                report.lease_id,
                 End(EndKind.SUPERVISOR_LOST, detail="The node lost its record of the lease."),
-                lease.started_at,
-                now if lease.started_at else None,
+                None,
+                None,
             )
-            for lease in lost
+            for report in told_absent
+            if report not in arrived
         ],
         actor="reconciliation",
         now=now,
@@ -84,7 +86,7 @@ def _repair_missing(
 
 def _end_stranger(engine: Engine, node: NodeTarget, report: LeaseReport) -> None:
     """A lease that is over here, or was never made here, must not run there."""
-    if report.observed not in _LIVING:
+    if report.observed not in LIVING:
         return
     _log.warning("reconcile.stranger_ended", lease_id=report.lease_id, node_id=node.node_id)
     try:
@@ -105,17 +107,8 @@ def declare_node_lost(*, actor: Actor, node_id: str, now: datetime) -> int:
     """
     fleet.declare_lost(actor=actor, node_id=node_id, now=now)
     leases = active_leases_of_node(node_id)
-    last_seen = node_target(node_id).last_seen_at or now
     settle(
-        [
-            Ended(
-                lease.id,
-                End(EndKind.NODE_LOST),
-                lease.started_at,
-                max(last_seen, lease.started_at) if lease.started_at else None,
-            )
-            for lease in leases
-        ],
+        [Ended(lease.id, End(EndKind.NODE_LOST), lease.started_at, None) for lease in leases],
         actor=actor.name,
         now=now,
     )

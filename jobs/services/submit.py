@@ -68,8 +68,9 @@ def submit_job(
     _check_fit(request, place.id, owner_ids, now)
     count = request.array_size or 1
     with guarded():
-        _check_queue(place.id, place.name, count)
+        # Taking numbers locks the project, so that racing submissions are counted in turn.
         numbers = services.next_job_numbers(place.id, count)
+        _check_queue(place.id, place.name, count)
         array = (
             JobArray.objects.create(project_id=place.id, size=count, submitted_at=now)
             if request.array_size
@@ -165,8 +166,15 @@ def _check_fields(request: JobRequest) -> None:
     _check_range("time_limit_s", request.time_limit_s, 1, 366 * 86_400)
     _check_range("max_attempts", request.max_attempts, 1, 100)
     _check_range("array_size", request.array_size, 1, MAX_ARRAY)
+    for name, text in (("name", request.name), ("gpu_model", request.gpu_model)):
+        if len(text) > 100 or not _storable(text):
+            raise Rejected(
+                "jobs.text_invalid",
+                f"{name} has {len(text)} characters; it may have 100, and no NUL.",
+                field=name,
+            )
     for key, value in request.env.items():
-        if not key or "=" in key or "\0" in key + value:
+        if not key or "=" in key or not _storable(key + value):
             raise Rejected("jobs.env_invalid", f"{key!r} is no name of a variable.", field="env")
         if key.startswith(_RESERVED_ENV):
             raise Rejected(
@@ -175,8 +183,18 @@ def _check_fields(request: JobRequest) -> None:
                 hint=f"Use a name that does not begin with {_RESERVED_ENV}.",
                 field="env",
             )
-    if any("\0" in word for word in request.command):
-        raise Rejected("jobs.command_invalid", "A word contains a NUL byte.", field="command")
+    if not all(_storable(word) for word in request.command):
+        raise Rejected(
+            "jobs.command_invalid",
+            "A word contains a NUL or half of a surrogate pair.",
+            hint="Put the bytes into a file.",
+            field="command",
+        )
+
+
+def _storable(text: str) -> bool:
+    """Whether a text can be stored and handed to a process as UTF-8."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _check_price(request: JobRequest, now: datetime) -> None:

@@ -8,7 +8,7 @@ from agent.wire import Desired, LeaseSpec
 from jobs.domain.transitions import End, EndKind
 from jobs.engines.base import Engine, EngineRejected, NodeTarget
 from jobs.selectors import lease_order
-from jobs.services.ingest import Ended, ingest, settle
+from jobs.services.ingest import LIVING, Ended, ingest, settle
 from portal.core import crash
 from portal.core.locks import guarded
 from portal.fleet import services as fleet
@@ -50,6 +50,9 @@ def _refused(
         return
     report = engine.apply(node, order.spec)
     crash.point("tell.absent_told")
+    if report.observed in LIVING:
+        ingest([report], actor=f"node {order.node_name}", now=now)
+        return
     end = End(EndKind.REFUSED, detail=refusal.detail)
     ended = Ended(spec.lease_id, end, report.started_at, report.ended_at)
     settle([ended], actor=f"node {order.node_name}", now=now)

@@ -71,7 +71,6 @@ class NodeWatch(threading.Thread):
         if batch.stream_id != node.stream_id:
             self._reconcile_after = now
             return
-        fleet.record_contact(node_id=node.id, now=now)
         for event in batch.events:
             if event.gpu is not None:
                 fleet.record_gpu_health(node_id=node.id, gpu=event.gpu, now=now)
@@ -82,6 +81,8 @@ class NodeWatch(threading.Thread):
                 now=now,
                 cursor=Cursor(node.id, batch.stream_id, batch.next_after),
             )
+        # Last: whatever ended before this contact is known here.
+        fleet.record_contact(node_id=node.id, now=now)
 
     def _reconcile(self, target: NodeTarget) -> None:
         """First what is on the node is settled against its old record, then the new one counts."""
