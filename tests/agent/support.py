@@ -166,7 +166,7 @@ class AgentProcess:
         command = [
             *(sys.executable, "-m", "agent.main", "run", "--data", str(self.data)),
             *("--listen", "127.0.0.1:0", "--gpus", "simulated", "--simulated", self.simulated),
-            *("--supervisor", str(self.supervisor)),
+            *("--supervisor", str(self.supervisor), "--work", str(self.data.parent / "work")),
         ]
         if self.stop_jobs:
             command.append("--stop-jobs")
