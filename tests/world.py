@@ -5,10 +5,12 @@ from datetime import timedelta
 
 from django.test import Client
 
+from billing.services.prices import publish_price
 from jobs.services.submit import JobRequest, submit_job
 from portal.accounts.access import Principal
 from portal.accounts.roles import Role, Scope
 from portal.accounts.tokens import issue_token
+from portal.config import config
 from portal.core.audit import SYSTEM
 from portal.core.clock import utc_now
 from tests import builders
@@ -85,4 +87,11 @@ def world() -> World:
             for role in ("viewer", "member", "project_admin")
         },
     }
+    publish_price(
+        actor=SYSTEM,
+        effective_from=builders.NOW,
+        currency=config.currency,
+        rates={"*": 1_000_000},
+        now=builders.NOW,
+    )
     return World(place, people, builders.node())

@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-from billing.services.prices import publish_price
-from portal.core.audit import SYSTEM
 from portal.core.clock import utc_now
 from tests.builders import H200
 
@@ -88,13 +86,15 @@ def test_prices_are_published_and_listed(here):
     listed = here.program("viewer").get("/api/v1/prices").json()["items"]
 
     assert published.status_code == 201
-    assert listed == [published.json()]
+    assert [price["rates"] for price in listed] == [
+        {"*": 1_000_000},
+        {"*": 1_000_000, H200: 3_000_000},
+    ]
+    assert listed[1] == published.json()
 
 
 def test_a_price_in_the_past_is_refused(here):
     now = utc_now()
-    publish_price(actor=SYSTEM, effective_from=now, currency="EUR", rates={"*": 1}, now=now)
-
     answer = here.program("platform_admin").post(
         "/api/v1/prices",
         {"rates": {"*": 2}, "effective_from": (now - timedelta(days=1)).isoformat()},
