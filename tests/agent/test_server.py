@@ -238,13 +238,17 @@ def test_faults_from_outside_are_told(
     faults = shared_agent.data / "simulated_faults.json"
     faults.write_text(json.dumps({gpu: "XID 79"}))
 
-    def told() -> wire.GpuInfo | None:
+    def told(*, healthy: bool) -> wire.GpuInfo | None:
         follower.read()
-        return next((event.gpu for event in follower.events if event.gpu), None)
+        return next(
+            (event.gpu for event in follower.events if event.gpu and event.gpu.healthy is healthy),
+            None,
+        )
 
-    assert eventually(told).health_reason == "XID 79"
+    assert eventually(lambda: told(healthy=False)).health_reason == "XID 79"
     assert client.put(running(lease, gpu, "true")).json["code"] == "agent.gpu_unhealthy"
     faults.unlink()
+    assert eventually(lambda: told(healthy=True)).health_reason is None
 
 
 def test_samples_are_of_running_leases(client: Client, gpu: str, lease: str) -> None:
