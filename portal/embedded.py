@@ -105,6 +105,8 @@ def _lock_data(data: Path) -> IO[str]:
 def _listen(address: Address) -> socket.socket:
     listener = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # uvicorn writes head and body apart: with Nagle's algorithm each answer waits 40 ms between.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind((address.host, address.port))
     except OSError as error:
