@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from billing.domain.pricing import MILLISECOND, whole_ms
 from billing.models import Segment
@@ -32,7 +33,7 @@ class Desk:
     """What the tests of the life cycle act on; ``now`` is everybody's clock."""
 
     def __init__(self, engine: FakeEngine | None = None) -> None:
-        self.engine = engine or FakeEngine()
+        self.engine: Any = engine or FakeEngine()
         self.place = place()
         self.member = user("ada", role="member", project_id=self.place.project)
         self.node_id = node("node-1", *self.engine.gpus)

@@ -104,8 +104,9 @@ class FakeEngine(Engine):
             if report.observed in states
         ]
 
-    def report(self, lease_id):
-        return self._node_of(lease_id).leases[lease_id]
+    def report(self, lease_id: str) -> LeaseReport:
+        report: LeaseReport = self._node_of(lease_id).leases[lease_id]
+        return report
 
     def lose_record(self, node_id):
         """The agent's database is gone; its processes end with it."""
@@ -142,7 +143,8 @@ class FakeEngine(Engine):
 
     def inventory(self, node: NodeTarget) -> Inventory:
         assert_no_transaction()
-        return inventory(*self.gpus, stream_id=self.node(node.node_id).stream_id)
+        found: Inventory = inventory(*self.gpus, stream_id=self.node(node.node_id).stream_id)
+        return found
 
     def apply(self, node: NodeTarget, spec: LeaseSpec) -> LeaseReport:
         assert_no_transaction()
@@ -164,7 +166,7 @@ class FakeEngine(Engine):
             leases[spec.lease_id] = known.model_copy(update=told)
         if spec.desired is Desired.ABSENT and self.stops_at_once:
             self.stop(spec.lease_id)
-        return leases[spec.lease_id]
+        return self.report(spec.lease_id)
 
     def stop(self, lease_id):
         """What should be absent ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def pairs(places):
 def random_sequence(model, seed):
     """Instances after each of twenty requests: most make an instance, some end one."""
     chance = random.Random(f"{model} {seed}")  # noqa: S311 - repeatable
-    taken: frozenset[Placement] = frozenset()
+    taken: frozenset[Any] = frozenset()
     for _ in range(20):
         profile = chance.choice(sorted(rules.CARDS[model][0]))
         ended = chance.choices([frozenset(), frozenset(sorted(taken)[:1])], [3, 1])[0]
