@@ -176,7 +176,7 @@ def test_submitting_and_reading_take_few_queries(here, django_assert_max_num_que
     client = here.program("member")
     submit(client)
 
-    with django_assert_max_num_queries(32):
+    with django_assert_max_num_queries(22):
         accepted = submit(client, **{"Idempotency-Key": "k1"})
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(11):
         client.get(f"/api/v1/jobs/{accepted.json()['id']}")
