@@ -56,12 +56,18 @@ class Stage:
         return job_id
 
     def submit_array(self, size: int) -> None:
-        folder = new_witness(self.system.witness)
-        script = f'f={folder}$GPUCOMMONS_ARRAY_INDEX; echo "start $EPOCHREALTIME" >>$f; sleep 0.2; '
-        script += 'echo "end $EPOCHREALTIME" >>$f'
-        accepted = self.rest.submit(["bash", "-c", script], array_size=size, compute_milli=50)
-        for index, job_id in enumerate(accepted["job_ids"]):
-            self.expected.append(Expected(job_id, f"{folder.name}{index}", ENDED_WELL))
+        """Members that each write a file of their own."""
+        witnesses = [new_witness(self.system.witness) for _ in range(size)]
+        choose = 'files=("$@"); exec bash -c "$0" "${files[GPUCOMMONS_ARRAY_INDEX]}" 0.2 0'
+        script = command(witnesses[0])[2]
+        accepted = self.rest.submit(
+            ["bash", "-c", choose, script, *map(str, witnesses)],
+            array_size=size,
+            compute_milli=50,
+            max_attempts=20,
+        )
+        for job_id, witness in zip(accepted["job_ids"], witnesses, strict=True):
+            self.expected.append(Expected(job_id, witness.name, ENDED_WELL))
 
     def cancel(self, job_id: str) -> None:
         self.rest.post(f"/jobs/{job_id}/cancel")
@@ -151,7 +157,7 @@ def lose_messages(stage: Stage) -> None:
 
 def restart_the_node(stage: Stage) -> None:
     """The agent is stopped in order while jobs run: they are queued again."""
-    ids = [stage.submit(seconds=1.5, code=code) for code in (0, 5)]
+    ids = [stage.submit(seconds=4, code=code) for code in (0, 5)]
     for job_id in ids:
         stage.wait_running(job_id)
     pid = stage.system.wait_agent()
@@ -162,7 +168,7 @@ def restart_the_node(stage: Stage) -> None:
 
 def lose_supervisor(stage: Stage) -> None:
     """The process that watches over a job is killed; the job runs again."""
-    job_id = stage.submit(seconds=1.5)
+    job_id = stage.submit(seconds=3)
     stage.wait_running(job_id)
     for process in stage.system.supervisors():
         with suppress(psutil.NoSuchProcess):
