@@ -113,7 +113,7 @@ class NvmlGpus:
         return GpuInfo(
             uuid=_text(self._nvml.nvmlDeviceGetUUID(handle)),
             index=index,
-            model=_text(self._nvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA "),
+            model=_text(self._nvml.nvmlDeviceGetName(handle)),
             memory_mib=(memory.total - memory.reserved) // _MIB,
             mode=self._mode(handle),
             simulated=False,

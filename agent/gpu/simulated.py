@@ -18,14 +18,27 @@ from agent.gpu.base import GpuUnavailable
 from agent.slices import mig_table
 from agent.wire import GpuInfo, GpuSample, SharingMode, SliceSpec
 
-MODELS_MIB = {"H200": 143155, "A100-80": 80384, "A30": 23344}
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """``name`` is the driver's name of the model."""
+
+    name: str
+    memory_mib: int
+
+
+MODELS = {
+    "H200": Model("NVIDIA H200", 143155),
+    "A100-80": Model("NVIDIA A100-SXM4-80GB", 80384),
+    "A30": Model("NVIDIA A30", 23344),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Gpu:
     uuid: str
     index: int
-    model: str
+    model: Model
     mode: SharingMode
 
 
@@ -34,8 +47,8 @@ def parse(text: str) -> list[tuple[str, SharingMode]]:
     wanted = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         model, _, mode = part.partition(":")
-        if model not in MODELS_MIB:
-            raise GpuUnavailable(f"no simulated model {model!r}: {', '.join(MODELS_MIB)}")
+        if model not in MODELS:
+            raise GpuUnavailable(f"no simulated model {model!r}: {', '.join(MODELS)}")
         if (mode or "share") not in set(SharingMode):
             raise GpuUnavailable(f"no mode {mode!r}: {', '.join(SharingMode)}")
         wanted.append((model, SharingMode(mode or "share")))
@@ -50,7 +63,7 @@ class SimulatedGpus:
         self._faults = faults
         self._failed: dict[str, str] = {}
         self._gpus = [
-            _Gpu(f"GPU-{uuid.uuid5(namespace, str(index))}", index, model, mode)
+            _Gpu(f"GPU-{uuid.uuid5(namespace, str(index))}", index, MODELS[model], mode)
             for index, (model, mode) in enumerate(parse(configuration))
         ]
 
@@ -73,13 +86,13 @@ class SimulatedGpus:
             GpuInfo(
                 uuid=gpu.uuid,
                 index=gpu.index,
-                model=gpu.model,
-                memory_mib=MODELS_MIB[gpu.model],
+                model=gpu.model.name,
+                memory_mib=gpu.model.memory_mib,
                 mode=gpu.mode,
                 simulated=True,
                 healthy=gpu.uuid not in reasons,
                 health_reason=reasons.get(gpu.uuid),
-                mig=mig_table.told(gpu.model) if gpu.mode is SharingMode.MIG else None,
+                mig=mig_table.told(gpu.model.name) if gpu.mode is SharingMode.MIG else None,
             )
             for gpu in self._gpus
         ]

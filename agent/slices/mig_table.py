@@ -43,8 +43,9 @@ def _geometry(compute: int, units: int, *profiles: Profile) -> Geometry:
 
 _ANY7 = (0, 1, 2, 3, 4, 5, 6)
 
+#: By the name that the driver gives the model.
 GEOMETRIES: dict[str, Geometry] = {
-    "H200": _geometry(
+    "NVIDIA H200": _geometry(
         7,
         8,
         Profile("1g.18gb", 1, 1, _ANY7, 7, 16384),
@@ -55,7 +56,7 @@ GEOMETRIES: dict[str, Geometry] = {
         Profile("4g.71gb", 4, 4, (0,), 1, 71424),
         Profile("7g.141gb", 7, 8, (0,), 1, 143360),
     ),
-    "A100-80": _geometry(
+    "NVIDIA A100-SXM4-80GB": _geometry(
         7,
         8,
         Profile("1g.10gb", 1, 1, _ANY7, 7, 9856),
@@ -66,7 +67,7 @@ GEOMETRIES: dict[str, Geometry] = {
         Profile("4g.40gb", 4, 4, (0,), 1, 40192),
         Profile("7g.80gb", 7, 8, (0,), 1, 80384),
     ),
-    "A30": _geometry(
+    "NVIDIA A30": _geometry(
         4,
         4,
         Profile("1g.6gb", 1, 1, (0, 1, 2, 3), 4, 5836),

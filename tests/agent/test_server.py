@@ -53,8 +53,8 @@ def last_event(client: Client) -> int:
 def test_the_inventory_says_what_is_simulated(client: Client) -> None:
     found = wire.Inventory.model_validate(client.get("/v1/inventory"))
     assert [(gpu.model, gpu.mode, gpu.memory_mib) for gpu in found.gpus] == [
-        ("H200", "share", 143155),
-        ("H200", "mig", 143155),
+        ("NVIDIA H200", "share", 143155),
+        ("NVIDIA H200", "mig", 143155),
     ]
     assert all(gpu.simulated and gpu.healthy for gpu in found.gpus)
     assert found.isolated is (os.geteuid() == 0)

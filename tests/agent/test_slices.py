@@ -12,7 +12,7 @@ def gpu(mode: SharingMode = SharingMode.SHARE, **changes: object) -> GpuInfo:
     return GpuInfo(
         uuid="GPU-1",
         index=0,
-        model="H200",
+        model="NVIDIA H200",
         memory_mib=143155,
         mode=mode,
         simulated=True,
@@ -139,7 +139,9 @@ def states(model: str) -> set[frozenset[Placement]]:
     return found
 
 
-@pytest.mark.parametrize(("model", "count"), [("H200", 2319), ("A100-80", 2319), ("A30", 76)])
+@pytest.mark.parametrize(
+    ("model", "count"), [("NVIDIA H200", 2319), ("NVIDIA A100-SXM4-80GB", 2319), ("NVIDIA A30", 76)]
+)
 def test_the_table_has_the_known_number_of_states(model: str, count: int) -> None:
     assert len(states(model)) == count
 
@@ -148,5 +150,7 @@ def test_seven_small_instances_fill_a_card() -> None:
     placed = [Placement("1g.18gb", start) for start in range(7)]
     for start in range(7):
         others = placed[:start] + placed[start + 1 :]
-        assert mig_table.obstacle(GEOMETRIES["H200"], placed[start], others) is None
-    assert mig_table.obstacle(GEOMETRIES["H200"], Placement("1g.35gb", 6), placed) is not None
+        assert mig_table.obstacle(GEOMETRIES["NVIDIA H200"], placed[start], others) is None
+    assert (
+        mig_table.obstacle(GEOMETRIES["NVIDIA H200"], Placement("1g.35gb", 6), placed) is not None
+    )

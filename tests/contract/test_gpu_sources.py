@@ -58,7 +58,7 @@ def test_gpus_are_listed_in_order_with_their_mode(subject: Subject) -> None:
     found = subject.source.gpus()
     assert [gpu.index for gpu in found] == [0, 1]
     assert [gpu.mode for gpu in found] == [SharingMode.SHARE, SharingMode.MIG]
-    assert {gpu.model for gpu in found} == {"H200"}
+    assert {gpu.model for gpu in found} == {"NVIDIA H200"}
     assert {gpu.memory_mib for gpu in found} == {143155}
     assert all(gpu.healthy and gpu.health_reason is None for gpu in found)
     assert len({gpu.uuid for gpu in found}) == 2
