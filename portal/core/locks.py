@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from django.db import OperationalError, connection, models, transaction
 
+from portal.core import crash
 from portal.core.errors import busy
 
 _BUSY_TEXTS = ("database is locked", "lock timeout", "deadlock detected", "could not serialize")
@@ -67,6 +68,8 @@ def guarded() -> Iterator[None]:
     try:
         with transaction.atomic():
             yield
+            crash.point("commit.before")
+        crash.point("commit.after")
     except OperationalError as error:
         if any(text in str(error) for text in _BUSY_TEXTS):
             raise busy() from error

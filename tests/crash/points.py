@@ -49,6 +49,9 @@ CASES = (
     Case("admit.written", s.submit_several),
     Case("admit.committed", s.submit_several, quick=True),
     Case("cycle.explained", s.crowd),
+    # Any transaction, named or not, by its number.
+    *(Case("commit.before", s.everything, passing=number) for number in (1, 2, 5, 11, 23)),
+    *(Case("commit.after", s.everything, passing=number) for number in (1, 3, 7, 15, 31)),
     # Telling the node.
     Case("outbox.send.lease", s.submit_several),
     Case("outbox.due_claimed", s.lose_messages),

@@ -98,6 +98,22 @@ def submit_several(stage: Stage) -> None:
     stage.wait_ended(*ids)
 
 
+def everything(stage: Stage) -> None:
+    """An administrator sets a limit and a price; users run and cancel jobs."""
+    admin = stage.system.admin()
+    project = stage.system.user()["project"]
+    versions = len(admin.get("/prices")["items"])
+    limit = 31_000 - versions
+    running = stage.submit(seconds=600, ends=CANCELLED)
+    admin.call("PUT", f"/quotas/projects/{project}", {"limit_milli": limit})
+    admin.post("/prices", {"rates": {"*": 1_000_000 + versions}})
+    submit_several(stage)
+    stage.cancel(running)
+    stage.wait_ended(running)
+    assert len(admin.get("/prices")["items"]) == versions + 1
+    assert admin.get(f"/quotas/projects/{project}")["limit_milli"] == limit
+
+
 def crowd(stage: Stage) -> None:
     """More whole GPUs are wanted than there are: some wait, with the reason."""
     stage.wait_ended(*[stage.submit(seconds=0.5, **WHOLE) for _ in range(3)])
