@@ -16,7 +16,10 @@ for name in "$@"; do
         sqlite) part sqlite --backend sqlite -n 2 --ignore tests/e2e --ignore tests/crash tests ;;
         postgres) part postgres --backend postgres -n 2 $(ls -d tests/db tests/api tests/web tests/stateful tests/migrations 2>/dev/null) ;;
         e2e) part e2e --backend sqlite tests/e2e tests/crash ;;
-        soak) part soak --backend sqlite -m soak --timeout 1800 tests ;;
+        soak)
+            part soak --backend sqlite -m soak --timeout 1800 tests
+            part soak-postgres --backend postgres tests/e2e tests/crash
+            ;;
         *) echo "no part named $name" >&2; exit 2 ;;
     esac
 done
