@@ -292,10 +292,14 @@ def job_page(
     project: str | None = None,
     states: Iterable[str] = (),
     array_id: str | None = None,
+    own: bool = False,
     before: str | None = None,
     limit: int = 50,
 ) -> JobPage:
-    """Jobs that the caller may see, newest first; ``before`` is the id that a page ended with."""
+    """Jobs that the caller may see, newest first; ``before`` is the id that a page ended with.
+
+    ``own``: only those that the caller submitted.
+    """
     rows = Job.objects.select_related("project", "submitted_by")
     if project:
         rows = rows.filter(
@@ -309,6 +313,8 @@ def job_page(
         rows = rows.filter(state__in=states)
     if array_id:
         rows = rows.filter(array_id=array_id)
+    if own:
+        rows = rows.filter(submitted_by=principal.user_id)
     if before:
         last = Job.objects.filter(pk=before).values_list("submitted_at", "pk").first()
         if last:
@@ -364,6 +370,11 @@ _ARRAY_ORDER = (
 def counts_by_state() -> dict[str, int]:
     rows = Job.objects.values("state").annotate(jobs=Count("pk")).order_by()
     return {row["state"]: row["jobs"] for row in rows}
+
+
+def has_submitted(principal: Principal) -> bool:
+    """Whether the caller ever submitted a job."""
+    return Job.objects.filter(submitted_by=principal.user_id).exists()
 
 
 def _row(job: Job, positions: dict[str, int], unreachable: set[str]) -> JobRow:

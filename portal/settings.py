@@ -21,7 +21,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 LOGIN_URL = "web:sign-in"
-LOGIN_REDIRECT_URL = "web:jobs"
+LOGIN_REDIRECT_URL = "web:home"
 
 INSTALLED_APPS = [
     "django.contrib.auth",

@@ -167,6 +167,11 @@ def node_target(node_id: str) -> NodeTarget:
     )
 
 
+def any_simulated() -> bool:
+    """Whether any GPU is a stand-in."""
+    return Gpu.objects.filter(simulated=True).exists()
+
+
 def node_ids() -> list[str]:
     """Give every node that has enrolled, by name."""
     return list(Node.objects.order_by("name").values_list("pk", flat=True))

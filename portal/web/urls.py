@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from django.urls import path
-from django.views.generic import RedirectView
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
-from portal.web.views import administration, fleet, jobs, session, submit, tokens, usage
+from portal.web.views import administration, fleet, home, jobs, session, submit, tokens, usage
 
 app_name = "web"
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="web:jobs"), name="home"),
+    path("", home.home, name="home"),
     path("sign-in", session.SignIn.as_view(), name="sign-in"),
     path("sign-out", session.SignOut.as_view(), name="sign-out"),
     path("jobs", jobs.job_list, name="jobs"),

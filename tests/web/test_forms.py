@@ -33,7 +33,7 @@ def test_a_person_signs_in_and_out(here, client):
     outside = client.get("/jobs")
 
     assert wrong.status_code == 200
-    assert (right.status_code, right.headers["Location"]) == (302, "/jobs")
+    assert (right.status_code, right.headers["Location"]) == (302, "/")
     assert inside.status_code == 200
     assert outside.headers["Location"] == "/sign-in?next=/jobs"
 

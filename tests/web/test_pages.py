@@ -6,7 +6,17 @@ from jobs.services.cancel import cancel_job
 from portal.core.clock import utc_now
 
 HOSTILE = "<script>alert(1)</script>"
-PAGES = ("/jobs", "/submit", "/gpus", "/usage", "/usage?by=job", "/tokens", "/quotas", "/prices")
+PAGES = (
+    "/",
+    "/jobs",
+    "/submit",
+    "/gpus",
+    "/usage",
+    "/usage?by=job",
+    "/tokens",
+    "/quotas",
+    "/prices",
+)
 
 
 @pytest.mark.parametrize("who", ["outsider", "viewer", "member", "tenant_admin", "platform_admin"])

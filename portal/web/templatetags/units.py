@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django import template
+from django.utils.translation import gettext_lazy
 
 from jobs.domain.states import TERMINAL
 from portal.core.clock import utc_now
@@ -12,6 +13,11 @@ from portal.core.money import Money
 
 register = template.Library()
 ABSENT = "–"
+_MODES = {
+    "whole": gettext_lazy("whole GPUs"),
+    "share": gettext_lazy("shares"),
+    "mig": gettext_lazy("MIG instances"),
+}
 
 
 def _decimal(value: float) -> str:
@@ -95,6 +101,12 @@ def micros(amount_micros: int, currency: str) -> str:
 def state_label(state: str) -> str:
     """``TIMED_OUT`` as ``Timed out``."""
     return state.replace("_", " ").capitalize()
+
+
+@register.filter
+def mode_label(mode: str) -> str:
+    """How a GPU is given away, in words."""
+    return str(_MODES.get(mode, mode))
 
 
 @register.filter

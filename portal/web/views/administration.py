@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC
 
 from django.contrib import messages
@@ -17,47 +16,24 @@ from portal.accounts.access import (
     access_platform,
     access_project,
     access_tenant_from_above,
-    accessible_project_ids,
 )
 from portal.accounts.roles import Scope
-from portal.accounts.selectors import owner_names, projects_of
 from portal.config import config
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError
 from portal.fleet.selectors import fleet_view
 from portal.web.base import page, put_error
 from portal.web.forms import PriceForm, QuotaForm
+from portal.web.quota_tree import quota_lines
 from quotas.selectors import levels_of, queued_limit
 from quotas.services.limits import set_limit
-
-
-@dataclass(frozen=True)
-class QuotaLine:
-    owner_id: str
-    kind: str
-    name: str
-    depth: int
-    limit_milli: int | None
-    held_milli: int
-    may_change: bool
-
-    @property
-    def left_milli(self) -> int | None:
-        return None if self.limit_milli is None else max(0, self.limit_milli - self.held_milli)
-
-    @property
-    def used_permille(self) -> int:
-        """For the bar; a limit of nothing is full."""
-        if self.limit_milli is None:
-            return 0
-        return min(1000, self.held_milli * 1000 // self.limit_milli) if self.limit_milli else 1000
 
 
 @require_GET
 @page
 def quotas(request: HttpRequest, principal: Principal) -> HttpResponse:
     """The tree of tenants and projects that the caller may look into, with limits and use."""
-    return render(request, "web/quotas.html", {"lines": _lines(principal)})
+    return render(request, "web/quotas.html", {"lines": quota_lines(principal)})
 
 
 @require_http_methods(["GET", "POST"])
@@ -164,31 +140,3 @@ def _quota(
         {"form": form, "name": name, "level": level},
         status=422 if form.errors else 200,
     )
-
-
-def _lines(principal: Principal) -> list[QuotaLine]:
-    """Tenants above their projects, as deep as they lie in the tree."""
-    projects = projects_of(principal)
-    order: dict[str, int] = {}
-    for project in sorted(projects, key=lambda one: (one.tenant_ids, one.slug)):
-        for depth, owner_id in enumerate(project.owner_ids):
-            order.setdefault(owner_id, depth)
-    levels = levels_of(order)
-    names = owner_names(order)
-    changeable = accessible_project_ids(principal, need=Scope.TENANT_ADMIN)
-    lines = []
-    for owner_id, depth in order.items():
-        kind, _, name = names[owner_id].partition(" ")
-        level = levels[owner_id]
-        lines.append(
-            QuotaLine(
-                owner_id=owner_id,
-                kind=kind,
-                name=name,
-                depth=min(depth, 6),
-                limit_milli=level.limit_milli,
-                held_milli=level.held_milli,
-                may_change=changeable is None or owner_id in changeable,
-            )
-        )
-    return lines
