@@ -11,7 +11,7 @@ from billing.services.metering import meter
 from jobs.domain.states import JobState, Wish
 from jobs.domain.transitions import FREE_ENDS, End, EndKind, EventKind, judge_end
 from jobs.models import Attempt, Job, Transition
-from jobs.selectors import lease_use
+from jobs.selectors import Span, lease_uses
 from jobs.services.story import move
 from portal.core import crash, hints
 from portal.core.locks import guarded, lock_rows
@@ -179,20 +179,12 @@ def _settle(
         now=now,
     )
     leases = lease_views([ended.lease_id for ended in ends])
-    meter(
-        [
-            lease_use(
-                attempts[ended.lease_id],
-                leases[ended.lease_id],
-                started_at=ended.started_at,
-                until=ended.ended_at,
-                final=True,
-            )
-            for ended in ends
-            if ended.started_at and ended.ended_at
-        ],
-        now=now,
-    )
+    spans = [
+        Span(attempts[ended.lease_id], leases[ended.lease_id], ended.started_at, ended.ended_at)
+        for ended in ends
+        if ended.started_at and ended.ended_at
+    ]
+    meter(lease_uses(spans, final=True), now=now)
     hints.give_on_commit(hints.Hint.SCHEDULE)
     return [_end(attempts[ended.lease_id], ended, actor=actor, now=now) for ended in ends]
 

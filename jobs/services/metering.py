@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from billing.services.metering import meter
 from jobs.models import Attempt, Job
-from jobs.selectors import lease_use, running_jobs
+from jobs.selectors import Span, lease_uses, running_jobs
 from portal.core.locks import guarded, lock_rows
 from portal.fleet.selectors import LeaseView, lease_views
 
@@ -35,15 +35,13 @@ def _meter_jobs(job_ids: list[str], now: datetime) -> None:
         ).select_related("job")
     )
     leases = lease_views([attempt.lease_id for attempt in attempts])
-    uses = []
+    spans = []
     for attempt in attempts:
         lease = leases[attempt.lease_id]
         until = _surely_ran_until(lease, now)
         if attempt.started_at and attempt.started_at < until:
-            uses.append(
-                lease_use(attempt, lease, started_at=attempt.started_at, until=until, final=False)
-            )
-    meter(uses, now=now)
+            spans.append(Span(attempt, lease, attempt.started_at, until))
+    meter(lease_uses(spans, final=False), now=now)
 
 
 def _surely_ran_until(lease: LeaseView, now: datetime) -> datetime:

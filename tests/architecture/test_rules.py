@@ -41,7 +41,7 @@ PLANTED = [
 ]
 
 ALLOWED = [
-    ("views ask selectors, never the ORM", "jobs/selectors.py", "Job.objects.get(id=1)"),
+    ("views ask selectors, never the ORM", "jobs/selectors/jobs.py", "Job.objects.get(id=1)"),
     ("tasks are sent by the outbox alone", "portal/core/outbox.py", "start.delay(1)"),
     (
         "only the configuration reads the environment",

@@ -1,4 +1,4 @@
-"""Reads of jobs. To other rooms they give frozen data; to callers only what they may see."""
+"""Jobs and arrays as callers may see them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,17 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
-from agent.wire import Desired, LeaseSpec, MigGeometry, ProcessSpec, SliceKind, SliceSpec
-from billing.domain.metering import LeaseUse
 from billing.selectors import Use, usage_of_job, usage_of_jobs
-from jobs.domain.states import ACTIVE, CLASS_OF, Form, JobState
-from jobs.engines.base import NodeTarget
+from jobs.domain.states import ACTIVE, CLASS_OF, JobState
 from jobs.models import Attempt, Job, JobArray
-from jobs.scheduling.mig import Family, Placement, Profile
-from jobs.scheduling.view import GpuState, QueuedJob, Request
+from jobs.selectors.leases import Span, lease_uses
 from portal.accounts import access
-from portal.accounts import selectors as accounts
 from portal.accounts.access import Principal
 from portal.accounts.roles import Scope
 from portal.core.clock import utc_now
 from portal.core.errors import NotFound
 from portal.fleet import selectors as fleet
 from portal.fleet.selectors import LeaseView
-from quotas.domain.accounts import equivalent_milli
-
-DEFAULT_GRACE_S = 10
 
 
 @dataclass(frozen=True)
@@ -123,15 +115,6 @@ class JobName:
     id: str
     short_name: str
     name: str
-
-
-@dataclass(frozen=True)
-class LeaseOrder:
-    """What a node has to be told of a lease."""
-
-    node: NodeTarget
-    node_name: str
-    spec: LeaseSpec
 
 
 def access_job(principal: Principal, job_id: str, *, need: Scope) -> Job:
@@ -246,44 +229,16 @@ def _attempt_view(attempt: Attempt, lease: LeaseView) -> AttemptView:
 
 def _usage(job: Job, attempts: list[Attempt], leases: dict[str, LeaseView], now: datetime) -> Use:
     """What is metered, and for a running job what it would be if it ended now."""
-    running = [
-        lease_use(
-            attempt,
-            leases[attempt.lease_id],
-            started_at=attempt.started_at,
-            until=now,
-            final=True,
-        )
-        for attempt in attempts
-        if attempt.started_at and not attempt.ended_at and attempt.started_at < now
-    ]
+    running = lease_uses(
+        [
+            Span(attempt, leases[attempt.lease_id], attempt.started_at, now)
+            for attempt in attempts
+            if attempt.started_at and not attempt.ended_at and attempt.started_at < now
+        ],
+        final=True,
+    )
     used = usage_of_jobs([job.pk], running=running)
     return used.get(job.pk) or usage_of_job(job.pk)
-
-
-def lease_use(
-    attempt: Attempt, lease: LeaseView, *, started_at: datetime, until: datetime, final: bool
-) -> LeaseUse:
-    """What is metered of a lease: the share that it holds, from start to ``until``."""
-    job = attempt.job
-    return LeaseUse(
-        lease_id=lease.id,
-        job_id=job.pk,
-        project_id=job.project_id,
-        tenant_id=accounts.project_line(job.project_id).tenant_id,
-        user_id=job.submitted_by_id,
-        gpu_model=lease.gpu_model,
-        equivalent_milli=equivalent_milli(
-            compute_milli=lease.compute_milli,
-            memory_mib=lease.memory_mib,
-            gpu_memory_mib=lease.gpu_memory_mib,
-        ),
-        compute_milli=lease.compute_milli,
-        memory_mib=lease.memory_mib,
-        started_at=started_at,
-        until=until,
-        final=final,
-    )
 
 
 def job_page(
@@ -409,12 +364,23 @@ def _row(job: Job, positions: dict[str, int], unreachable: set[str]) -> JobRow:
 
 
 def _positions(jobs: Iterable[Job]) -> dict[str, int]:
-    """Places in the platform's queue, the next job first, of those that wait."""
+    """Places in the platform's queue, the next job first, of those that wait.
+
+    Reads no further than the last of them; for a single job it only counts.
+    """
     waiting = [job for job in jobs if job.state == JobState.QUEUED]
     if not waiting:
         return {}
-    ordered = Job.objects.filter(state=JobState.QUEUED).order_by("-priority", "queued_at", "pk")
-    place = {pk: number for number, pk in enumerate(ordered.values_list("pk", flat=True), start=1)}
+    last = max(waiting, key=lambda job: (-job.priority, job.queued_at, job.pk))
+    until = Job.objects.filter(state=JobState.QUEUED).filter(
+        Q(priority__gt=last.priority)
+        | Q(priority=last.priority, queued_at__lt=last.queued_at)
+        | Q(priority=last.priority, queued_at=last.queued_at, pk__lte=last.pk)
+    )
+    if len(waiting) == 1:
+        return {last.pk: until.count()}
+    ordered = until.order_by("-priority", "queued_at", "pk").values_list("pk", flat=True)
+    place = {pk: number for number, pk in enumerate(ordered, start=1)}
     return {job.pk: place[job.pk] for job in waiting if job.pk in place}
 
 
@@ -427,159 +393,6 @@ def _unreachable_jobs(jobs: Iterable[Job]) -> set[str]:
     return set(rows.values_list("job_id", flat=True))
 
 
-# ---- for the scheduler and the engines ------------------------------------------------------
-
-
-def gpu_states() -> tuple[GpuState, ...]:
-    return tuple(
-        GpuState(
-            gpu_id=gpu.id,
-            node_name=node.name,
-            index=gpu.index,
-            model=gpu.model,
-            memory_mib=gpu.memory_mib,
-            mode=gpu.mode,
-            usable=gpu.healthy and node.ready,
-            compute_leased_milli=gpu.compute_leased_milli,
-            memory_leased_mib=gpu.memory_leased_mib,
-            family=_family(gpu.mig) if gpu.mig else None,
-            instances=frozenset(
-                Placement(lease.mig_profile, lease.mig_start)
-                for lease in gpu.leases
-                if lease.mig_profile is not None and lease.mig_start is not None
-            ),
-        )
-        for node in fleet.fleet_view()
-        for gpu in node.gpus
-    )
-
-
-def _family(geometry: MigGeometry) -> Family:
-    return Family(
-        geometry.compute_slices,
-        geometry.memory_units,
-        tuple(
-            Profile(
-                profile.name,
-                profile.compute_slices,
-                profile.size,
-                tuple(profile.starts),
-                profile.memory_mib,
-                profile.media,
-            )
-            for profile in geometry.profiles
-        ),
-    )
-
-
-def owner_ids_of(project_id: str) -> tuple[str, ...]:
-    """The quota accounts above a job: tenants from the root down, then the project."""
-    return accounts.project_line(project_id).owner_ids
-
-
-def queue_head(limit: int) -> tuple[QueuedJob, ...]:
-    """The next jobs of the queue in its order, at most ``limit``."""
-    rows = (
-        Job.objects.filter(state=JobState.QUEUED)
-        .order_by("-priority", "queued_at", "pk")
-        .values_list(
-            "pk",
-            "project_id",
-            "priority",
-            "queued_at",
-            "compute_milli",
-            "memory_mib",
-            "form",
-            "gpu_model",
-        )[:limit]
-    )
-    owners: dict[str, tuple[str, ...]] = {}
-    queue = []
-    for pk, project_id, priority, queued_at, compute, memory, form, model in rows:
-        if project_id not in owners:
-            owners[project_id] = owner_ids_of(project_id)
-        request = Request(compute, memory, Form(form), model)
-        queue.append(QueuedJob(pk, project_id, owners[project_id], priority, queued_at, request))
-    return tuple(queue)
-
-
-def queued_jobs_of_project(project_id: str) -> int:
-    return Job.objects.filter(project_id=project_id, state=JobState.QUEUED).count()
-
-
-def lease_order(lease_id: str) -> LeaseOrder | None:
-    """What to tell the node of this lease; ``None`` once it is over, or runs as it should.
-
-    A lease that has started is never ordered to run again: its node could have lost its record.
-    """
-    attempt = (
-        Attempt.objects.filter(lease_id=lease_id, ended_at__isnull=True)
-        .select_related("job__project")
-        .first()
-    )
-    if attempt is None:
-        return None
-    lease = fleet.lease_view(lease_id)
-    if lease.started_at is not None and lease.desired == Desired.RUNNING:
-        return None
-    node = fleet.node_target(lease.node_id)
-    job = attempt.job
-    labels = {"job": f"{job.project.slug}/{job.number}", "name": job.name}
-    if lease.desired == Desired.ABSENT:
-        spec = LeaseSpec(
-            lease_id=lease.id, generation=lease.generation, desired=Desired.ABSENT, labels=labels
-        )
-    else:
-        spec = LeaseSpec(
-            lease_id=lease.id,
-            generation=lease.generation,
-            desired=Desired.RUNNING,
-            slice=SliceSpec(
-                gpu_uuid=lease.gpu_uuid,
-                kind=SliceKind(lease.kind),
-                memory_mib=lease.memory_mib,
-                compute_milli=lease.compute_milli,
-                mig_profile=lease.mig_profile,
-                mig_start=lease.mig_start,
-            ),
-            process=ProcessSpec(
-                argv=job.command,
-                env=_environment(job, attempt),
-                time_limit_s=job.time_limit_s,
-                stop_grace_s=DEFAULT_GRACE_S,
-            ),
-            labels=labels,
-        )
-    return LeaseOrder(NodeTarget(node.id, node.address), node.name, spec)
-
-
-def _environment(job: Job, attempt: Attempt) -> dict[str, str]:
-    array = (
-        {"GPUCOMMONS_ARRAY_ID": job.array_id, "GPUCOMMONS_ARRAY_INDEX": str(job.array_index)}
-        if job.array_id
-        else {}
-    )
-    return {
-        **job.env,
-        **array,
-        "GPUCOMMONS_JOB_ID": job.pk,
-        "GPUCOMMONS_JOB_NUMBER": str(job.number),
-        "GPUCOMMONS_PROJECT": job.project.slug,
-        "GPUCOMMONS_ATTEMPT": str(attempt.number),
-    }
-
-
-def running_jobs() -> list[str]:
-    """The jobs that have an attempt which has started and not ended."""
-    rows = Attempt.objects.filter(started_at__isnull=False, ended_at__isnull=True)
-    return list(rows.order_by("job_id").values_list("job_id", flat=True))
-
-
 def attempt_for_log(job: Job, number: int | None) -> Attempt | None:
     rows = job.attempts.order_by("-number")
     return (rows if number is None else rows.filter(number=number)).first()
-
-
-def oldest_waiting_since() -> datetime | None:
-    rows = Job.objects.filter(state=JobState.QUEUED).order_by("queued_at")
-    return rows.values_list("queued_at", flat=True).first()

@@ -1,0 +1,95 @@
+"""What the scheduler and the estimate read: the fleet as it is leased, and the queue."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agent.wire import MigGeometry
+from jobs.domain.states import Form, JobState
+from jobs.models import Job
+from jobs.scheduling.mig import Family, Placement, Profile
+from jobs.scheduling.view import GpuState, QueuedJob, Request
+from portal.accounts import selectors as accounts
+from portal.fleet import selectors as fleet
+
+
+def gpu_states() -> tuple[GpuState, ...]:
+    return tuple(
+        GpuState(
+            gpu_id=gpu.id,
+            node_name=node.name,
+            index=gpu.index,
+            model=gpu.model,
+            memory_mib=gpu.memory_mib,
+            mode=gpu.mode,
+            usable=gpu.healthy and node.ready,
+            compute_leased_milli=gpu.compute_leased_milli,
+            memory_leased_mib=gpu.memory_leased_mib,
+            family=_family(gpu.mig) if gpu.mig else None,
+            instances=frozenset(
+                Placement(lease.mig_profile, lease.mig_start)
+                for lease in gpu.leases
+                if lease.mig_profile is not None and lease.mig_start is not None
+            ),
+        )
+        for node in fleet.fleet_view()
+        for gpu in node.gpus
+    )
+
+
+def _family(geometry: MigGeometry) -> Family:
+    return Family(
+        geometry.compute_slices,
+        geometry.memory_units,
+        tuple(
+            Profile(
+                profile.name,
+                profile.compute_slices,
+                profile.size,
+                tuple(profile.starts),
+                profile.memory_mib,
+                profile.media,
+            )
+            for profile in geometry.profiles
+        ),
+    )
+
+
+def owner_ids_of(project_id: str) -> tuple[str, ...]:
+    """The quota accounts above a job: tenants from the root down, then the project."""
+    return accounts.project_line(project_id).owner_ids
+
+
+def queue_head(limit: int) -> tuple[QueuedJob, ...]:
+    """The next jobs of the queue in its order, at most ``limit``."""
+    rows = (
+        Job.objects.filter(state=JobState.QUEUED)
+        .order_by("-priority", "queued_at", "pk")
+        .values_list(
+            "pk",
+            "project_id",
+            "priority",
+            "queued_at",
+            "compute_milli",
+            "memory_mib",
+            "form",
+            "gpu_model",
+        )[:limit]
+    )
+    owners: dict[str, tuple[str, ...]] = {}
+    queue = []
+    for pk, project_id, priority, queued_at, compute, memory, form, model in rows:
+        if project_id not in owners:
+            owners[project_id] = owner_ids_of(project_id)
+        request = Request(compute, memory, Form(form), model)
+        queue.append(QueuedJob(pk, project_id, owners[project_id], priority, queued_at, request))
+    return tuple(queue)
+
+
+def queued_jobs_of_project(project_id: str) -> int:
+    return Job.objects.filter(project_id=project_id, state=JobState.QUEUED).count()
+
+
+def oldest_waiting_since() -> datetime | None:
+    rows = Job.objects.filter(state=JobState.QUEUED).order_by("queued_at")
+    return rows.values_list("queued_at", flat=True).first()
