@@ -49,10 +49,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     join = commands.add_parser("enrol", help="make this machine a node of a portal")
     join.add_argument("--portal", required=True, metavar="URL")
-    join.add_argument("--code", required=True, help="one-time code from the portal")
+    code = join.add_mutually_exclusive_group(required=True)
+    code.add_argument("--code", help="one-time code from the portal")
+    code.add_argument("--code-file", type=Path, metavar="FILE", help="holds the code")
     join.add_argument("--address", required=True, help="https://host:port of this agent")
     join.add_argument("--name", default=socket.gethostname(), help="default: %(default)s")
     join.add_argument("--data", required=True, type=Path, metavar="DIR")
+    join.add_argument("--once", action="store_true", help="do nothing where a node is enrolled")
     run = commands.add_parser("run", help="serve the portal until SIGTERM")
     run.add_argument("--data", required=True, type=Path, metavar="DIR")
     run.add_argument("--listen", required=True, metavar="HOST:PORT")
@@ -91,14 +94,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _enrol(options: argparse.Namespace) -> None:
+    if options.once and _is_enrolled(options.data):
+        return
+    try:
+        code = options.code or options.code_file.read_text().strip()
+    except OSError as error:
+        raise CannotRun(f"no code in {options.code_file}: {error.strerror}") from error
     identity = enrol.enrol(
         options.data,
         portal=options.portal,
-        code=options.code,
+        code=code,
         address=options.address,
         node_name=options.name,
     )
     _print({"node_id": identity.node_id, "node_name": identity.node_name})
+
+
+def _is_enrolled(data: Path) -> bool:
+    try:
+        enrol.load(data)
+    except enrol.NotEnrolled:
+        return False
+    return True
 
 
 def _print(values: dict[str, object]) -> None:

@@ -33,6 +33,7 @@ PERIODIC = (
     Periodic("portal.core.tasks.send_due", 1.0, Queue.DEFAULT),
     Periodic("portal.core.tasks.forget_old", 3600.0, Queue.DEFAULT),
     Periodic("jobs.tasks.meter_running", 60.0, Queue.BILLING),
+    Periodic("portal.ops.tasks.prove", 6 * 3600.0, Queue.DEFAULT),
 )
 
 app = Celery("gpucommons")
@@ -64,7 +65,7 @@ app.conf.update(
 )
 # Celery would close the database's connections around every task; Django's own rule does it here.
 app.conf["CELERY_DB_REUSE_MAX"] = sys.maxsize
-app.autodiscover_tasks(["portal.core", "jobs"])
+app.autodiscover_tasks(["portal.core", "jobs", "portal.ops"])
 app.set_default()
 
 

@@ -21,6 +21,9 @@ class Config(BaseSettings):
 
     data: Path = Field(default=ROOT / "var", description="folder of everything that must last")
     database_url: str = Field(default="", description="postgresql://...; empty: SQLite in data")
+    database_password_file: Path | None = Field(
+        default=None, description="file with the password, so that database_url needs none"
+    )
     redis_url: str = Field(default="", description="broker, cache and hints; empty: in-process")
     secret_key_file: Path | None = Field(default=None, description="default: data/secret_key")
     debug: bool = False
@@ -53,6 +56,11 @@ class Config(BaseSettings):
             finally:
                 partial.unlink()
         return path.read_text().strip()
+
+    def database_password(self) -> str | None:
+        """The content of the file, or None when there is none: then the address has it."""
+        path = self.database_password_file
+        return path.read_text().strip() if path else None
 
 
 config = Config()

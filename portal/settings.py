@@ -89,7 +89,7 @@ def _database() -> dict[str, Any]:
         "ENGINE": "django.db.backends.postgresql",
         "NAME": url.path.removeprefix("/"),
         "USER": unquote(url.username or ""),
-        "PASSWORD": unquote(url.password or ""),
+        "PASSWORD": config.database_password() or unquote(url.password or ""),
         "HOST": url.hostname or "",
         "PORT": url.port or "",
         "CONN_MAX_AGE": 60,

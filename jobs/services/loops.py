@@ -4,38 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 from django.db import close_old_connections
 
 from jobs.services.cycle import QUEUE_READ, run_cycle
-from portal.core import hints, row_leases
+from portal.core import hints
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError
+from portal.core.row_leases import SoleRight
 
 _log = structlog.get_logger(__name__)
 LEASE_NAME = "scheduler"
 LEASE_TTL = timedelta(seconds=10)
 SLOW_S = 1.0
 LONGEST_REST_S = 0.25
-
-
-class SoleRight:
-    """A row lease that is extended in time, without a write for every turn of a quick loop."""
-
-    def __init__(self, name: str, owner: str, ttl: timedelta) -> None:
-        self._name, self._owner, self._ttl = name, owner, ttl
-        self._extend_at: datetime | None = None
-
-    def held(self, now: datetime) -> bool:
-        if self._extend_at is not None and now < self._extend_at:
-            return True
-        if row_leases.hold(self._name, self._owner, now=now, ttl=self._ttl):
-            self._extend_at = now + self._ttl / 3
-            return True
-        self._extend_at = None
-        return False
 
 
 def run_scheduler(owner: str, stop: threading.Event) -> None:
@@ -56,3 +40,4 @@ def run_scheduler(owner: str, stop: threading.Event) -> None:
         # At least half of the time belongs to others: under load a cycle serves many hints.
         stop.wait(min(time.monotonic() - began, LONGEST_REST_S))
         hints.wait(hints.Hint.SCHEDULE, timeout_s=SLOW_S)
+    right.give_back()

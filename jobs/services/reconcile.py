@@ -99,13 +99,13 @@ def _absent(lease_id: str, generation: int) -> LeaseSpec:
     return LeaseSpec(lease_id=lease_id, generation=generation, desired=Desired.ABSENT)
 
 
-def declare_node_lost(*, actor: Actor, node_id: str, now: datetime) -> int:
+def declare_node_lost(*, actor: Actor, node_id: str, now: datetime, reason: str = "") -> int:
     """An operator declares that nothing runs on the node any more; how many attempts ended.
 
     Its leases are wished absent first, so that a node that returns is told so; they are billed
     until the node was last seen.
     """
-    fleet.declare_lost(actor=actor, node_id=node_id, now=now)
+    fleet.declare_lost(actor=actor, node_id=node_id, reason=reason, now=now)
     leases = active_leases_of_node(node_id)
     settle(
         [Ended(lease.id, End(EndKind.NODE_LOST), lease.started_at, None) for lease in leases],

@@ -7,6 +7,7 @@ interval, makes it right.
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 
 import structlog
@@ -19,6 +20,7 @@ from portal.config import config
 from portal.core import crash, hints
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError
+from portal.core.row_leases import SoleRight
 from portal.fleet import services as fleet
 from portal.fleet.selectors import node_ids, node_target
 
@@ -26,6 +28,9 @@ _log = structlog.get_logger(__name__)
 LONG_POLL_MS = 10_000
 FIRST_PAUSE_S = 0.1
 LAST_PAUSE_S = 2.0
+END_TIMEOUT_S = 4.0
+LEASE_NAME = "watch"
+LEASE_TTL = timedelta(seconds=10)
 
 
 class NodeWatch(threading.Thread):
@@ -108,11 +113,59 @@ def watch_nodes(engine: Engine, stop: threading.Event) -> None:
     """Keep a watch on every node that is enrolled, new ones included, until ``stop`` is set."""
     watches: dict[str, NodeWatch] = {}
     while not stop.is_set():
-        for node_id in node_ids():
-            if node_id not in watches:
-                watches[node_id] = NodeWatch(engine, node_id, stop)
-                watches[node_id].start()
-        close_old_connections()
+        try:
+            for node_id in node_ids():
+                if node_id not in watches:
+                    watches[node_id] = NodeWatch(engine, node_id, stop)
+                    watches[node_id].start()
+        except Exception:  # noqa: BLE001 - a lost database may not end the loop
+            _log.exception("watch.nodes_unread")
+        finally:
+            close_old_connections()
         hints.wait(hints.Hint.WATCH, timeout_s=1.0)
+    deadline = time.monotonic() + END_TIMEOUT_S
     for watch in watches.values():
-        watch.join(timeout=2)
+        watch.join(timeout=max(0.0, deadline - time.monotonic()))
+
+
+def watch_in_turn(engine: Engine, owner: str, stop: threading.Event) -> None:
+    """Watch while this process has the row lease; of several watchers the others stand by.
+
+    Two that overlap for a moment do no harm: what a node says may be taken in twice.
+    """
+    right = SoleRight(LEASE_NAME, owner, LEASE_TTL)
+    mine = _Watching(engine)
+    while not stop.is_set():
+        try:
+            mine.set(right.held(utc_now()))
+        except Exception:  # noqa: BLE001 - a lost database may not end the loop
+            _log.exception("watch.right_unknown")
+            mine.set(False)
+        finally:
+            close_old_connections()
+        stop.wait(1.0)
+    mine.set(False)
+    right.give_back()
+
+
+class _Watching:
+    """A thread of `watch_nodes` that is there or not."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def set(self, wanted: bool) -> None:
+        if wanted and self._thread is None:
+            _log.info("watch.taken_over")
+            self._ended = threading.Event()
+            self._thread = threading.Thread(
+                target=watch_nodes, args=(self._engine, self._ended), name="watcher", daemon=True
+            )
+            self._thread.start()
+        elif not wanted and self._thread is not None:
+            _log.info("watch.given_up")
+            self._ended.set()
+            self._thread.join(timeout=END_TIMEOUT_S)
+            self._thread = None

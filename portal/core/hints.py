@@ -11,6 +11,8 @@ from functools import cache
 
 import redis
 from django.db import transaction
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from portal.config import config
 
@@ -25,7 +27,13 @@ _events = {hint: threading.Event() for hint in Hint}
 
 @cache
 def _redis() -> redis.Redis:
-    return redis.Redis.from_url(config.redis_url, socket_timeout=30)
+    """Without the client's own patient retries: a hint is not worth a wait."""
+    return redis.Redis.from_url(
+        config.redis_url,
+        socket_connect_timeout=2,
+        socket_timeout=30,
+        retry=Retry(NoBackoff(), 1),
+    )
 
 
 def _give(hint: Hint) -> None:

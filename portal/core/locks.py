@@ -79,6 +79,19 @@ def guarded() -> Iterator[None]:
             _sqlite_writers.release()
 
 
+@contextmanager
+def one_snapshot() -> Iterator[None]:
+    """What is read inside is one state of the database, whatever others commit meanwhile."""
+    if connection.in_atomic_block:
+        yield
+        return
+    with guarded():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
 def lock_rows(rows: models.QuerySet[M]) -> list[M]:
     """Lock and read rows, ordered by primary key. Refuses outside a transaction."""
     if not connection.in_atomic_block:

@@ -116,7 +116,7 @@ def mark_unreachable(*, node_id: str, now: datetime) -> bool:
         return bool(changed)
 
 
-def declare_lost(*, actor: Actor, node_id: str, now: datetime) -> None:
+def declare_lost(*, actor: Actor, node_id: str, now: datetime, reason: str = "") -> None:
     """Declare that nothing runs on the node any more; whoever says so answers for it.
 
     Raises ``fleet.node_not_found``.
@@ -124,7 +124,7 @@ def declare_lost(*, actor: Actor, node_id: str, now: datetime) -> None:
     with guarded():
         node = _locked_node(node_id)
         if node.state != NodeState.LOST:
-            _note_state(node, NodeState.LOST, actor=actor, now=now)
+            _note_state(node, NodeState.LOST, actor=actor, now=now, reason=reason)
             node.save(update_fields=["state"])
 
 
@@ -212,16 +212,21 @@ def _set_health(gpu: Gpu, *, healthy: bool, reason: str, now: datetime) -> None:
         )
 
 
-def _note_state(node: Node, state: NodeState, *, actor: Actor, now: datetime) -> None:
+def _note_state(
+    node: Node, state: NodeState, *, actor: Actor, now: datetime, reason: str = ""
+) -> None:
     node.state = state
-    _audit_state(node.id, state, actor=actor, now=now)
+    _audit_state(node.id, state, actor=actor, now=now, reason=reason)
 
 
-def _audit_state(node_id: str, state: NodeState, *, actor: Actor, now: datetime) -> None:
+def _audit_state(
+    node_id: str, state: NodeState, *, actor: Actor, now: datetime, reason: str = ""
+) -> None:
     audit.record(
         actor=actor,
         verb=f"node.became_{state}",
         object_type="node",
         object_id=node_id,
         now=now,
+        detail={"reason": reason} if reason else None,
     )

@@ -8,13 +8,17 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
 
 from tests.e2e.jobs import Witness, read_witness
-from tests.e2e.system import TERMINAL, System
+from tests.e2e.probe_client import Probe
+from tests.e2e.system import TERMINAL
 
 Row = dict[str, Any]
 _CAPACITY_MILLI = 1000
@@ -45,18 +49,32 @@ class Records:
         return found
 
 
-def read_records(system: System) -> Records:
+class Watched(Protocol):
+    """A running portal with its agents, as far as the laws look at it."""
+
+    witness: Path
+
+    @property
+    def probe(self) -> Probe: ...
+
+    @property
+    def agent_folders(self) -> Sequence[Path]: ...
+
+    def supervisors(self) -> list[psutil.Process]: ...
+
+
+def read_records(system: Watched) -> Records:
     witnesses = {path.name: read_witness(path) for path in system.witness.iterdir()}
     return Records(
         portal=system.probe.ask("state"),
-        agent=tuple(_agent_rows(system)),
+        agent=tuple(row for folder in system.agent_folders for row in _agent_rows(folder)),
         witnesses=witnesses,
         strays=tuple(" ".join(process.cmdline()) for process in system.supervisors()),
     )
 
 
-def _agent_rows(system: System) -> list[Row]:
-    path = system.data / "agent" / "agent.sqlite3"
+def _agent_rows(folder: Path) -> list[Row]:
+    path = folder / "agent.sqlite3"
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
         connection.row_factory = sqlite3.Row
         query = (

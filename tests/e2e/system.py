@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,7 +175,7 @@ class System:
         self.witness.mkdir()
         self.witness.chmod(0o777)
         self.environment = {
-            **{name: text for name, text in os.environ.items() if not _ours(name)},
+            **own_environment(),
             **addresses,
             "TMPDIR": str(temporary),
             "DJANGO_SETTINGS_MODULE": "portal.settings",
@@ -291,12 +291,7 @@ class System:
             self.portal.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 self.portal.wait(20)
-        for _ in range(5):
-            strays = self.processes()
-            for process in strays:
-                with suppress(psutil.Error):
-                    process.kill()
-            psutil.wait_procs(strays, timeout=2)
+        end_processes(self.folder, but={self._probe.pid} if self._probe else set())
         if self.portal is not None:
             self.portal.wait(DEADLINE_S)
         if self in _living:
@@ -306,28 +301,19 @@ class System:
 
     def processes(self) -> list[psutil.Process]:
         """Every living process that names this folder in its command or environment."""
-        mark = str(self.folder)
-        own = {os.getpid(), self._probe.pid if self._probe else 0}
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.pid in own or process.status() == psutil.STATUS_ZOMBIE:
-                    continue
-                words = [*process.cmdline(), *process.environ().values()]
-                if any(mark in word for word in words):
-                    found.append(process)
-        return found
+        return processes_of(self.folder, but={self._probe.pid} if self._probe else set())
 
     def at_rest(self) -> bool:
         return not (
             any(self.probe.ask("open_work").values()) or self.supervisors() or self.agent_is_busy()
         )
 
+    @property
+    def agent_folders(self) -> list[Path]:
+        return [self.data / "agent"]
+
     def agent_is_busy(self) -> bool:
-        path = self.data / "agent" / "agent.sqlite3"
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
-            query = "SELECT 1 FROM lease WHERE observed IN ('accepted', 'running') LIMIT 1"
-            return connection.execute(query).fetchone() is not None
+        return any(is_busy(folder) for folder in self.agent_folders)
 
     def wait_at_rest(self, deadline_s: float = DEADLINE_S) -> None:
         """Every job has ended and everything that was given away is back."""
@@ -335,13 +321,7 @@ class System:
         eventually(self.at_rest, "everything is given back")
 
     def supervisors(self) -> list[psutil.Process]:
-        leases = str(self.data / "agent" / "leases")
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if any(word.startswith(leases) for word in process.cmdline()):
-                    found.append(process)
-        return found
+        return supervisors_of(self.agent_folders)
 
     # -- its doors -------------------------------------------------------------------------------
 
@@ -355,7 +335,7 @@ class System:
         return (members or users)[0]
 
     def rest(self) -> Rest:
-        return _ProjectRest(self.port, self.user()["token"], self.user()["project"])
+        return ProjectRest(self.port, self.user()["token"], self.user()["project"])
 
     def admin(self) -> Rest:
         admin = next(user for user in self.demo()["users"] if "admin" in user["role"])
@@ -391,13 +371,60 @@ class System:
         return text[-_SHOWN_BYTES:].decode(errors="replace")
 
 
-class _ProjectRest(Rest):
+class ProjectRest(Rest):
     def __init__(self, port: int, token: str, project: str) -> None:
         super().__init__(port, token)
         self.project = project
 
     def submit(self, command: Sequence[str], key: str | None = None, **wanted: Any) -> Any:
         return super().submit(command, key, **{"project": self.project, **wanted})
+
+
+def processes_of(folder: Path, *, but: Set[int]) -> list[psutil.Process]:
+    """Every living process, except this one, that names the folder in command or environment."""
+    mark = str(folder)
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.pid in {os.getpid(), *but} or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            words = [*process.cmdline(), *process.environ().values()]
+            if any(mark in word for word in words):
+                found.append(process)
+    return found
+
+
+def end_processes(folder: Path, *, but: Set[int]) -> None:
+    """Kill, by id, what belongs to a folder and what it may still start."""
+    for _ in range(5):
+        strays = processes_of(folder, but=but)
+        for process in strays:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(strays, timeout=2)
+
+
+def supervisors_of(agent_folders: Sequence[Path]) -> list[psutil.Process]:
+    leases = tuple(str(folder / "leases") for folder in agent_folders)
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(word.startswith(leases) for word in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def is_busy(agent_folder: Path) -> bool:
+    """Whether an agent has a lease that has not ended, by its own record."""
+    path = agent_folder / "agent.sqlite3"
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
+        query = "SELECT 1 FROM lease WHERE observed IN ('accepted', 'running') LIMIT 1"
+        return connection.execute(query).fetchone() is not None
+
+
+def own_environment() -> dict[str, str]:
+    """This process' environment without what configures the product."""
+    return {name: text for name, text in os.environ.items() if not _ours(name)}
 
 
 def _ours(name: str) -> bool:
