@@ -265,6 +265,20 @@ def test_a_stop_of_the_node_queues_the_job_again_and_uses_no_attempt(desk):
     desk.assert_nothing_held()
 
 
+def test_free_ends_before_do_not_count_when_attempts_run_out(desk):
+    job_id = desk.running(max_attempts=2)
+    for reason in (EndReason.NODE_STOPPED, EndReason.SUPERVISOR_LOST, EndReason.NODE_STOPPED):
+        finish(desk, job_id, reason)
+        assert desk.job(job_id).state == "QUEUED"
+        desk.cycle()
+        desk.deliver()
+        desk.engine.begin(desk.lease_of(job_id))
+        desk.listen()
+    finish(desk, job_id, EndReason.SUPERVISOR_LOST)
+    assert desk.job(job_id).state == "FAILED"
+    assert [attempt.number for attempt in desk.attempts(job_id)] == [1, 2, 3, 4]
+
+
 def test_a_lost_supervisor_uses_attempts(desk):
     job_id = desk.running(max_attempts=2)
     finish(desk, job_id, EndReason.SUPERVISOR_LOST)

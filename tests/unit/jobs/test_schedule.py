@@ -37,6 +37,11 @@ def requests(draw):
     )
 
 
+def lopsided():
+    """Little compute and much memory: the memory of a GPU ends first."""
+    return st.builds(Request, st.sampled_from([1, 50]), st.sampled_from([9_000, 30_000, 70_000]))
+
+
 @st.composite
 def gpus(draw, number):
     mode = draw(st.sampled_from(["share", "whole", "mig"]))
@@ -93,7 +98,7 @@ def views(draw, limits=LIMITS):
     owners = sorted({owner for line in TREES for owner in line})
     size = draw(st.integers(0, 5))
     # few kinds of requests, so that jobs compete for the same slices
-    kinds = st.sampled_from(draw(st.lists(requests(), min_size=1, max_size=3)))
+    kinds = st.sampled_from(draw(st.lists(requests() | lopsided(), min_size=1, max_size=3)))
     queue = tuple(
         QueuedJob(
             job_id=f"job{number:02}",
