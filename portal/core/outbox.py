@@ -60,6 +60,12 @@ def done(message_ids: Iterable[int]) -> None:
     crash.point("outbox.done")
 
 
+def forget(topic: Topic) -> None:
+    """Drop every message of a topic, for a caller that has its receivers find out otherwise."""
+    with guarded():
+        OutboxMessage.objects.filter(topic=topic.name).delete()
+
+
 def send_due(now: datetime) -> int:
     """Send again what is due, with a back-off that doubles up to five minutes; how many."""
     due = list(OutboxMessage.objects.filter(due_at__lte=now).order_by("pk")[:500])

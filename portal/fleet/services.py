@@ -32,6 +32,7 @@ __all__ = [
     "Release",
     "advance_cursor",
     "declare_lost",
+    "doubt_nodes",
     "lease_started",
     "lock_gpus_of",
     "mark_unreachable",
@@ -126,6 +127,19 @@ def declare_lost(*, actor: Actor, node_id: str, now: datetime, reason: str = "")
         if node.state != NodeState.LOST:
             _note_state(node, NodeState.LOST, actor=actor, now=now, reason=reason)
             node.save(update_fields=["state"])
+
+
+def doubt_nodes(*, now: datetime) -> None:
+    """Place nothing on any node, and take none of its records as known, until it is heard again."""
+    with guarded():
+        nodes = lock_rows(Node.objects.exclude(state=NodeState.LOST))
+        for node in nodes:
+            if node.state == NodeState.READY:
+                _note_state(
+                    node, NodeState.UNREACHABLE, actor=SYSTEM, now=now, reason="after a restore"
+                )
+            node.stream_id, node.event_cursor = "", 0
+        save_rows(nodes, ["state", "stream_id", "event_cursor"])
 
 
 def advance_cursor(*, node_id: str, stream_id: str, cursor: int) -> bool:
