@@ -318,7 +318,7 @@ class System:
     def wait_at_rest(self, deadline_s: float = DEADLINE_S) -> None:
         """Every job has ended and everything that was given away is back."""
         self.rest().wait_all_ended(deadline_s)
-        eventually(self.at_rest, "everything is given back")
+        eventually(self.at_rest, "everything is given back", deadline_s)
 
     def supervisors(self) -> list[psutil.Process]:
         return supervisors_of(self.agent_folders)
