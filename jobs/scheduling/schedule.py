@@ -137,7 +137,13 @@ def _limit_reached(job: QueuedJob, level: Level) -> Waiting:
 
 def _no_room(job: QueuedJob, gpus: tuple[GpuState, ...]) -> Waiting:
     usable = tuple(gpu for gpu in gpus if gpu.usable and can_ever_fit(job, (gpu,)))
-    if not usable:
+    if not usable and any(gpu.in_maintenance and can_ever_fit(job, (gpu,)) for gpu in gpus):
+        code = "jobs.maintenance"
+        reason = (
+            "Every GPU that could serve this job is on a node in maintenance; it starts when the "
+            "node is resumed."
+        )
+    elif not usable:
         code, reason = "jobs.no_node", "No GPU that could serve this job is in service now."
     elif _only_geometry(job, usable):
         code = "jobs.mig_geometry"

@@ -41,7 +41,10 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class GpuState:
-    """One GPU as it is leased now. ``mode`` is ``whole``, ``share`` or ``mig``."""
+    """One GPU as it is leased now. ``mode`` is ``whole``, ``share`` or ``mig``.
+
+    ``in_maintenance``: in service, but its node takes no new leases, so that it is not usable.
+    """
 
     gpu_id: str
     node_name: str
@@ -54,6 +57,7 @@ class GpuState:
     memory_leased_mib: int = 0
     family: Family | None = None
     instances: frozenset[MigPlacement] = frozenset()
+    in_maintenance: bool = False
 
 
 @dataclass(frozen=True)

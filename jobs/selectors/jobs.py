@@ -393,6 +393,158 @@ def _unreachable_jobs(jobs: Iterable[Job]) -> set[str]:
     return set(rows.values_list("job_id", flat=True))
 
 
+<<<<<<< HEAD:jobs/selectors/jobs.py
+=======
+# ---- for the scheduler and the engines ------------------------------------------------------
+
+
+def gpu_states() -> tuple[GpuState, ...]:
+    return tuple(
+        GpuState(
+            gpu_id=gpu.id,
+            node_name=node.name,
+            index=gpu.index,
+            model=gpu.model,
+            memory_mib=gpu.memory_mib,
+            mode=gpu.mode,
+            usable=gpu.healthy and node.open,
+            compute_leased_milli=gpu.compute_leased_milli,
+            memory_leased_mib=gpu.memory_leased_mib,
+            family=_family(gpu.mig) if gpu.mig else None,
+            instances=frozenset(
+                Placement(lease.mig_profile, lease.mig_start)
+                for lease in gpu.leases
+                if lease.mig_profile is not None and lease.mig_start is not None
+            ),
+            in_maintenance=gpu.healthy and node.ready and node.drained,
+        )
+        for node in fleet.fleet_view()
+        for gpu in node.gpus
+    )
+
+
+def _family(geometry: MigGeometry) -> Family:
+    return Family(
+        geometry.compute_slices,
+        geometry.memory_units,
+        tuple(
+            Profile(
+                profile.name,
+                profile.compute_slices,
+                profile.size,
+                tuple(profile.starts),
+                profile.memory_mib,
+                profile.media,
+            )
+            for profile in geometry.profiles
+        ),
+    )
+
+
+def owner_ids_of(project_id: str) -> tuple[str, ...]:
+    """The quota accounts above a job: tenants from the root down, then the project."""
+    return accounts.project_line(project_id).owner_ids
+
+
+def queue_head(limit: int) -> tuple[QueuedJob, ...]:
+    """The next jobs of the queue in its order, at most ``limit``."""
+    rows = (
+        Job.objects.filter(state=JobState.QUEUED)
+        .order_by("-priority", "queued_at", "pk")
+        .values_list(
+            "pk",
+            "project_id",
+            "priority",
+            "queued_at",
+            "compute_milli",
+            "memory_mib",
+            "form",
+            "gpu_model",
+        )[:limit]
+    )
+    owners: dict[str, tuple[str, ...]] = {}
+    queue = []
+    for pk, project_id, priority, queued_at, compute, memory, form, model in rows:
+        if project_id not in owners:
+            owners[project_id] = owner_ids_of(project_id)
+        request = Request(compute, memory, Form(form), model)
+        queue.append(QueuedJob(pk, project_id, owners[project_id], priority, queued_at, request))
+    return tuple(queue)
+
+
+def queued_jobs_of_project(project_id: str) -> int:
+    return Job.objects.filter(project_id=project_id, state=JobState.QUEUED).count()
+
+
+def lease_order(lease_id: str) -> LeaseOrder | None:
+    """What to tell the node of this lease; ``None`` once it is over, or runs as it should.
+
+    A lease that has started is never ordered to run again: its node could have lost its record.
+    """
+    attempt = (
+        Attempt.objects.filter(lease_id=lease_id, ended_at__isnull=True)
+        .select_related("job__project")
+        .first()
+    )
+    if attempt is None:
+        return None
+    lease = fleet.lease_view(lease_id)
+    if lease.started_at is not None and lease.desired == Desired.RUNNING:
+        return None
+    node = fleet.node_target(lease.node_id)
+    job = attempt.job
+    labels = {"job": f"{job.project.slug}/{job.number}", "name": job.name}
+    if lease.desired == Desired.ABSENT:
+        spec = LeaseSpec(
+            lease_id=lease.id, generation=lease.generation, desired=Desired.ABSENT, labels=labels
+        )
+    else:
+        spec = LeaseSpec(
+            lease_id=lease.id,
+            generation=lease.generation,
+            desired=Desired.RUNNING,
+            slice=SliceSpec(
+                gpu_uuid=lease.gpu_uuid,
+                kind=SliceKind(lease.kind),
+                memory_mib=lease.memory_mib,
+                compute_milli=lease.compute_milli,
+                mig_profile=lease.mig_profile,
+                mig_start=lease.mig_start,
+            ),
+            process=ProcessSpec(
+                argv=job.command,
+                env=_environment(job, attempt),
+                time_limit_s=job.time_limit_s,
+                stop_grace_s=DEFAULT_GRACE_S,
+            ),
+            labels=labels,
+        )
+    return LeaseOrder(NodeTarget(node.id, node.address), node.name, spec)
+
+
+def _environment(job: Job, attempt: Attempt) -> dict[str, str]:
+    array = (
+        {"GPUCOMMONS_ARRAY_ID": job.array_id, "GPUCOMMONS_ARRAY_INDEX": str(job.array_index)}
+        if job.array_id
+        else {}
+    )
+    return {
+        **job.env,
+        **array,
+        "GPUCOMMONS_JOB_ID": job.pk,
+        "GPUCOMMONS_JOB_NUMBER": str(job.number),
+        "GPUCOMMONS_PROJECT": job.project.slug,
+        "GPUCOMMONS_ATTEMPT": str(attempt.number),
+    }
+
+
+def running_jobs() -> list[str]:
+    """The jobs that have an attempt which has started and not ended."""
+    rows = Attempt.objects.filter(started_at__isnull=False, ended_at__isnull=True)
+    return list(rows.order_by("job_id").values_list("job_id", flat=True))
+
+
+>>>>>>> 75037fb (Enrol, drain, resume and declare nodes lost, on a page and by the API):jobs/selectors.py
 def attempt_for_log(job: Job, number: int | None) -> Attempt | None:
     rows = job.attempts.order_by("-number")
     return (rows if number is None else rows.filter(number=number)).first()

@@ -18,7 +18,7 @@ from portal.core.errors import Conflict, NotFound
 from portal.core.ids import new_id
 from portal.core.locks import lock_rows
 from portal.core.rows import save_rows
-from portal.fleet.models import Gpu, Lease, MigUnit, NodeState, Slice
+from portal.fleet.models import Gpu, Lease, MigUnit, Node, NodeState, Slice
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def open_leases(leases: Sequence[NewLease], *, now: datetime) -> None:
     """Lease slices to attempts: all of them or, with ``fleet.gpu_taken``, none.
 
     Joins the caller's transaction; the number of queries does not grow with the batch. Raises
-    ``fleet.gpu_unavailable`` when a GPU is unhealthy or its node is not ready.
+    ``fleet.gpu_unavailable`` when a GPU is unhealthy or its node takes none.
     """
     if not leases:
         return
@@ -153,6 +153,10 @@ def release_leases(releases: Iterable[Release], *, now: datetime) -> set[str]:
     return {lease.id for lease in leases}
 
 
+def _takes_leases(node: Node) -> bool:
+    return node.state == NodeState.READY and not node.drained
+
+
 def _check_room(leases: Iterable[NewLease], gpus: dict[str, Gpu]) -> dict[str, tuple[int, int]]:
     """Sum what each GPU gives away (thousandths, MiB); refuse what it does not have."""
     taken: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
@@ -165,7 +169,7 @@ def _check_room(leases: Iterable[NewLease], gpus: dict[str, Gpu]) -> dict[str, t
     )
     for lease in leases:
         gpu = gpus.get(lease.gpu_id)
-        if gpu is None or not gpu.healthy or gpu.node.state != NodeState.READY:
+        if gpu is None or not gpu.healthy or not _takes_leases(gpu.node):
             raise Conflict(
                 "fleet.gpu_unavailable",
                 f"GPU {gpu.uuid if gpu else lease.gpu_id} is not in service.",

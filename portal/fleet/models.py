@@ -23,12 +23,17 @@ def _choices(kind: type[StrEnum]) -> list[tuple[str, str]]:
 
 
 class Node(models.Model):
-    """A machine with an agent. ``event_cursor`` counts within ``stream_id``."""
+    """A machine with an agent. ``event_cursor`` counts within ``stream_id``.
+
+    A drained node gets no new leases; what runs there goes on. ``drain_note`` says why.
+    """
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
     name = models.CharField(max_length=100, unique=True)
     address = models.CharField(max_length=200)
     state = models.CharField(max_length=20, choices=_choices(NodeState))
+    drained = models.BooleanField(default=False)
+    drain_note = models.CharField(max_length=200, blank=True)
     isolated = models.BooleanField(null=True)
     agent_version = models.CharField(max_length=40, blank=True)
     boot_id = models.CharField(max_length=64, blank=True)

@@ -80,6 +80,8 @@ class NodeView:
     name: str
     address: str
     state: NodeState
+    drained: bool
+    drain_note: str
     isolated: bool | None
     agent_version: str
     boot_id: str
@@ -89,6 +91,11 @@ class NodeView:
     @property
     def ready(self) -> bool:
         return self.state is NodeState.READY
+
+    @property
+    def open(self) -> bool:
+        """It gets new leases."""
+        return self.ready and not self.drained
 
 
 @dataclass(frozen=True)
@@ -120,6 +127,8 @@ def fleet_view() -> tuple[NodeView, ...]:
             name=node.name,
             address=node.address,
             state=NodeState(node.state),
+            drained=node.drained,
+            drain_note=node.drain_note,
             isolated=node.isolated,
             agent_version=node.agent_version,
             boot_id=node.boot_id,
@@ -128,6 +137,14 @@ def fleet_view() -> tuple[NodeView, ...]:
         )
         for node in Node.objects.order_by("name")
     )
+
+
+def node_view(node_id: str) -> NodeView:
+    """Give one node with its GPUs. Raises ``fleet.node_not_found``."""
+    found = [node for node in fleet_view() if node.id == node_id]
+    if not found:
+        raise NotFound("fleet.node_not_found", "There is no such node.")
+    return found[0]
 
 
 def lease_view(lease_id: str) -> LeaseView:

@@ -42,6 +42,7 @@ __all__ = [
     "record_inventory",
     "record_samples",
     "release_leases",
+    "set_drained",
     "want_absent",
 ]
 
@@ -117,6 +118,32 @@ def mark_unreachable(*, node_id: str, now: datetime) -> bool:
         return bool(changed)
 
 
+<<<<<<< HEAD
+=======
+def set_drained(*, actor: Actor, node_id: str, drained: bool, note: str, now: datetime) -> None:
+    """Give a node no new leases, or again; what runs there goes on.
+
+    ``note`` tells people why. Raises ``fleet.node_not_found``.
+    """
+    note = note[:200] if drained else ""
+    with guarded():
+        node = _locked_node(node_id)
+        if (node.drained, node.drain_note) == (drained, note):
+            return
+        node.drained, node.drain_note = drained, note
+        node.save(update_fields=["drained", "drain_note"])
+        audit.record(
+            actor=actor,
+            verb="node.drained" if drained else "node.resumed",
+            object_type="node",
+            object_id=node_id,
+            now=now,
+            detail={"note": note} if note else None,
+        )
+        give_on_commit(Hint.SCHEDULE)
+
+
+>>>>>>> 75037fb (Enrol, drain, resume and declare nodes lost, on a page and by the API)
 def declare_lost(*, actor: Actor, node_id: str, now: datetime, reason: str = "") -> None:
     """Declare that nothing runs on the node any more; whoever says so answers for it.
 

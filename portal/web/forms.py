@@ -9,6 +9,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
 
 from jobs.domain.states import Form, PriorityClass
 from portal.web.base import choices
@@ -180,6 +181,32 @@ class QuotaForm(Plain):
     def limit_milli(self) -> int | None:
         value = self.cleaned_data["limit_gpus"]
         return None if value is None else int(value * 1000)
+
+
+class EnrolForm(Plain):
+    node_name = forms.CharField(
+        label=_("Name of the node"), max_length=100, help_text=_("Use the host’s name.")
+    )
+
+
+class DrainForm(Plain):
+    note = forms.CharField(
+        label=_("Why"),
+        required=False,
+        max_length=200,
+        help_text=_("Shown beside the node, for example “new disks until 18:00”."),
+    )
+
+
+class LostForm(Plain):
+    name = forms.CharField(
+        label=_("Type the name of the node"),
+        max_length=100,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    reason = forms.CharField(
+        label=_("How do you know that nothing runs there any more?"), max_length=500
+    )
 
 
 class PriceForm(Plain):

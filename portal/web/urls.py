@@ -5,7 +5,17 @@ from __future__ import annotations
 from django.urls import path
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
-from portal.web.views import administration, fleet, home, jobs, session, submit, tokens, usage
+from portal.web.views import (
+    administration,
+    fleet,
+    home,
+    jobs,
+    nodes,
+    session,
+    submit,
+    tokens,
+    usage,
+)
 
 app_name = "web"
 urlpatterns = [
@@ -19,6 +29,10 @@ urlpatterns = [
     path("jobs/<job:ref>/cancel", jobs.cancel, name="job-cancel"),
     path("arrays/<id:array_id>/cancel", jobs.cancel_members, name="array-cancel"),
     path("gpus", fleet.gpus, name="gpus"),
+    path("nodes", nodes.nodes, name="nodes"),
+    path("nodes/<id:node_id>/drain", nodes.drain, name="node-drain"),
+    path("nodes/<id:node_id>/resume", nodes.resume, name="node-resume"),
+    path("nodes/<id:node_id>/lost", nodes.lost, name="node-lost"),
     path("usage", usage.usage, name="usage"),
     path("tokens", tokens.tokens, name="tokens"),
     path("tokens/<id:token_id>/revoke", tokens.revoke, name="token-revoke"),

@@ -45,6 +45,8 @@ def writers(done, *, page=False):
     return (302 if page else 401, 404, 403, done, done, done, done, done if page else 403)
 
 
+PLATFORM_PAGE = (302, 403, 403, 403, 403, 403, 200, 200)
+NODE_PATH = {"node_id": "none"}
 JOB_PATH = {"ref": "vision/1"}
 ARRAY_PATH = {"array_id": "ARRAY"}
 ROWS = [
@@ -69,6 +71,20 @@ ROWS = [
         "api:node-codes",
         (401, 403, 403, 403, 403, 403, 201, 403),
         body={"node_name": "n"},
+    ),
+    Row(
+        "PUT",
+        "api:node-drain",
+        (401, 403, 403, 403, 403, 403, 404, 403),
+        {"node_id": "none"},
+        {"drained": True},
+    ),
+    Row(
+        "POST",
+        "api:node-lost",
+        (401, 403, 403, 403, 403, 403, 404, 403),
+        {"node_id": "none"},
+        {"name": "n", "reason": "r"},
     ),
     Row("POST", "api:node-enrol", (422,) * 8, body={}),
     Row("GET", "api:project-quota", USE_READERS, {"project": "vision"}),
@@ -104,6 +120,11 @@ ROWS = [
     Row("POST", "web:job-cancel", writers(302, page=True), JOB_PATH),
     Row("POST", "web:array-cancel", writers(302, page=True), ARRAY_PATH),
     Row("GET", "web:gpus", SIGNED_IN_PAGE),
+    Row("GET", "web:nodes", PLATFORM_PAGE),
+    Row("POST", "web:nodes", (302, 403, 403, 403, 403, 403, 422, 422)),
+    Row("GET", "web:node-drain", (302, 403, 403, 403, 403, 403, 404, 404), NODE_PATH),
+    Row("POST", "web:node-resume", (302, 403, 403, 403, 403, 403, 404, 404), NODE_PATH),
+    Row("GET", "web:node-lost", (302, 403, 403, 403, 403, 403, 404, 404), NODE_PATH),
     Row("GET", "web:usage", SIGNED_IN_PAGE),
     Row("GET", "web:tokens", SIGNED_IN_PAGE),
     Row("POST", "web:tokens", (302, *(422,) * 7)),

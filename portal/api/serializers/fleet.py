@@ -35,6 +35,8 @@ class NodeOut(Output):
     id = serializers.CharField()
     name = serializers.CharField()
     state = serializers.CharField()
+    drained = serializers.BooleanField(help_text="it gets no new leases; what runs goes on")
+    drain_note = serializers.CharField(allow_blank=True)
     isolated = serializers.BooleanField(
         allow_null=True, help_text="each job has its own system user; null: not known yet"
     )
@@ -45,6 +47,20 @@ class NodeOut(Output):
 
 class NodeListOut(Output):
     items = NodeOut(many=True)
+
+
+class DrainIn(Input):
+    drained = serializers.BooleanField(help_text="true: no new leases; false: resumed")
+    note = Text(required=False, allow_blank=True, max_length=200, help_text="why, for people")
+
+
+class LostIn(Input):
+    name = Text(max_length=100, help_text="the name of the node, to confirm")
+    reason = Text(max_length=500, help_text="how you know that nothing runs there any more")
+
+
+class LostOut(Output):
+    attempts_ended = serializers.IntegerField()
 
 
 class CodeIn(Input):

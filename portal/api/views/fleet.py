@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agent.wire import EnrolmentRequest
+from jobs.services.nodes import declare_lost_by_name
 from portal.accounts.access import access_platform
 from portal.accounts.roles import Scope
 from portal.api.base import View
@@ -14,14 +15,19 @@ from portal.api.schema import problems
 from portal.api.serializers.fleet import (
     CodeIn,
     CodeOut,
+    DrainIn,
     EnrolIn,
     EnrolOut,
     GpuListOut,
+    LostIn,
+    LostOut,
     NodeListOut,
+    NodeOut,
 )
 from portal.core.clock import utc_now
 from portal.fleet.enrolment import enrol, issue_code
-from portal.fleet.selectors import fleet_view
+from portal.fleet.selectors import fleet_view, node_view
+from portal.fleet.services import set_drained
 
 
 class Nodes(View):
@@ -30,6 +36,48 @@ class Nodes(View):
         """List the nodes with their GPUs."""
         access_platform(self.principal, need=Scope.FLEET_READ)
         return Response(NodeListOut({"items": fleet_view()}).data)
+
+
+class DrainNode(View):
+    @extend_schema(
+        operation_id="nodes_drain",
+        request=DrainIn,
+        responses={200: NodeOut, **problems(400, 401, 403, 404, 422, 503)},
+    )
+    def put(self, request: Request, node_id: str) -> Response:
+        """Give a node no new leases, or again; running jobs go on."""
+        principal = self.principal
+        access_platform(principal, need=Scope.FLEET_ADMIN)
+        body = self.body(DrainIn)
+        set_drained(
+            actor=principal.actor,
+            node_id=node_id,
+            drained=body["drained"],
+            note=body.get("note", ""),
+            now=utc_now(),
+        )
+        return Response(NodeOut(node_view(node_id)).data)
+
+
+class LostNode(View):
+    @extend_schema(
+        operation_id="nodes_declare_lost",
+        request=LostIn,
+        responses={200: LostOut, **problems(400, 401, 403, 404, 422, 503)},
+    )
+    def post(self, request: Request, node_id: str) -> Response:
+        """Declare that nothing runs on a node any more: its jobs end or start elsewhere."""
+        principal = self.principal
+        access_platform(principal, need=Scope.FLEET_ADMIN)
+        body = self.body(LostIn)
+        ended = declare_lost_by_name(
+            actor=principal.actor,
+            node_id=node_id,
+            name=body["name"],
+            reason=body["reason"],
+            now=utc_now(),
+        )
+        return Response({"attempts_ended": ended})
 
 
 class Gpus(View):

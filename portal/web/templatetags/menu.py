@@ -10,6 +10,7 @@ from django.template import Context
 register = template.Library()
 _PAGES_OF = {
     "jobs": {"jobs", "job"},
+    "nodes": {"nodes", "node-drain", "node-lost"},
     "quotas": {"quotas", "project-quota", "tenant-quota"},
 }
 

@@ -18,6 +18,12 @@ _MODES = {
     "share": gettext_lazy("shares"),
     "mig": gettext_lazy("MIG instances"),
 }
+_NODES = {
+    "enrolled": gettext_lazy("enrolled"),
+    "ready": gettext_lazy("ready"),
+    "unreachable": gettext_lazy("unreachable"),
+    "lost": gettext_lazy("lost"),
+}
 
 
 def _decimal(value: float) -> str:
@@ -107,6 +113,12 @@ def state_label(state: str) -> str:
 def mode_label(mode: str) -> str:
     """How a GPU is given away, in words."""
     return str(_MODES.get(mode, mode))
+
+
+@register.filter
+def node_label(state: str) -> str:
+    """The state of a node in words."""
+    return str(_NODES.get(state, state))
 
 
 @register.filter
