@@ -22,7 +22,7 @@ def gpu_states() -> tuple[GpuState, ...]:
             model=gpu.model,
             memory_mib=gpu.memory_mib,
             mode=gpu.mode,
-            usable=gpu.healthy and node.ready,
+            usable=gpu.healthy and node.open,
             compute_leased_milli=gpu.compute_leased_milli,
             memory_leased_mib=gpu.memory_leased_mib,
             family=_family(gpu.mig) if gpu.mig else None,
@@ -31,6 +31,7 @@ def gpu_states() -> tuple[GpuState, ...]:
                 for lease in gpu.leases
                 if lease.mig_profile is not None and lease.mig_start is not None
             ),
+            in_maintenance=gpu.healthy and node.ready and node.drained,
         )
         for node in fleet.fleet_view()
         for gpu in node.gpus

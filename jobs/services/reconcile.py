@@ -105,11 +105,7 @@ def declare_node_lost(*, actor: Actor, node_id: str, now: datetime, reason: str 
     Its leases are wished absent first, so that a node that returns is told so; they are billed
     until the node was last seen.
     """
-<<<<<<< HEAD
     fleet.declare_lost(actor=actor, node_id=node_id, reason=reason, now=now)
-=======
-    fleet.declare_lost(actor=actor, node_id=node_id, now=now, reason=reason)
->>>>>>> 75037fb (Enrol, drain, resume and declare nodes lost, on a page and by the API)
     leases = active_leases_of_node(node_id)
     settle(
         [Ended(lease.id, End(EndKind.NODE_LOST), lease.started_at, None) for lease in leases],

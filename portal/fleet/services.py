@@ -118,8 +118,6 @@ def mark_unreachable(*, node_id: str, now: datetime) -> bool:
         return bool(changed)
 
 
-<<<<<<< HEAD
-=======
 def set_drained(*, actor: Actor, node_id: str, drained: bool, note: str, now: datetime) -> None:
     """Give a node no new leases, or again; what runs there goes on.
 
@@ -143,7 +141,6 @@ def set_drained(*, actor: Actor, node_id: str, drained: bool, note: str, now: da
         give_on_commit(Hint.SCHEDULE)
 
 
->>>>>>> 75037fb (Enrol, drain, resume and declare nodes lost, on a page and by the API)
 def declare_lost(*, actor: Actor, node_id: str, now: datetime, reason: str = "") -> None:
     """Declare that nothing runs on the node any more; whoever says so answers for it.
 
