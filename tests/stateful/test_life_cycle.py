@@ -253,6 +253,6 @@ def test_the_life_cycle_holds_in_many_orders():
     run(
         LifeCycle,
         settings=machine(
-            max_examples=150, stateful_step_count=50, phases=[Phase.generate, Phase.shrink]
+            max_examples=100, stateful_step_count=50, phases=[Phase.generate, Phase.shrink]
         ),
     )

@@ -37,7 +37,11 @@ A30 = {
 }
 
 # model: profiles, compute slices, memory units
-CARDS = {"H200": (H200, 7, 8), "A100-80": (A100, 7, 8), "A30": (A30, 4, 4)}
+CARDS = {
+    "NVIDIA H200": (H200, 7, 8),
+    "NVIDIA A100-SXM4-80GB": (A100, 7, 8),
+    "NVIDIA A30": (A30, 4, 4),
+}
 
 
 def family(model: str) -> Family:

@@ -96,9 +96,11 @@ def test_the_stand_in_tells_the_documented_table(model):
 
 def test_a_start_keeps_the_place_of_the_largest_free():
     taken = frozenset({Placement("3g.71gb", 4)})
-    assert mig.best_start(rules.family("H200"), taken, "1g.18gb") == Placement("1g.18gb", 3)
-    assert mig.best_start(rules.family("H200"), frozenset(), "1g.18gb") == Placement("1g.18gb", 6)
+    assert mig.best_start(rules.family("NVIDIA H200"), taken, "1g.18gb") == Placement("1g.18gb", 3)
+    assert mig.best_start(rules.family("NVIDIA H200"), frozenset(), "1g.18gb") == Placement(
+        "1g.18gb", 6
+    )
 
 
 def test_units_are_the_interval_of_the_instance():
-    assert list(mig.units(rules.family("H200"), Placement("3g.71gb", 4))) == [4, 5, 6, 7]
+    assert list(mig.units(rules.family("NVIDIA H200"), Placement("3g.71gb", 4))) == [4, 5, 6, 7]

@@ -18,10 +18,10 @@ from tests.unit.jobs import rules
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 MEMORY = {
-    "H200": 143_771,
-    "A100-80": 81_559,
-    "A30": 24_258,
-    "L40S": 46_068,
+    "NVIDIA H200": 143_771,
+    "NVIDIA A100-SXM4-80GB": 81_559,
+    "NVIDIA A30": 24_258,
+    "NVIDIA L40S": 46_068,
 }
 TREES = [("root", "left", "p1"), ("root", "left", "p2"), ("root", "right", "p3"), ("lone", "p4")]
 RANDOM = settings(max_examples=50, deadline=None, derandomize=True)
@@ -318,7 +318,7 @@ def test_a_second_cycle_finds_nothing_more(view):
 # ---- by hand --------------------------------------------------------------------------------
 
 
-def gpu(gpu_id="g0", *, mode="share", model="H200", **given):
+def gpu(gpu_id="g0", *, mode="share", model="NVIDIA H200", **given):
     family = rules.family(model) if mode == "mig" else None
     return GpuState(
         gpu_id, "node", 0, model, MEMORY[model], mode, usable=True, family=family, **given
@@ -417,7 +417,7 @@ def test_a_job_waits_for_a_neighbour_when_only_the_geometry_is_in_the_way():
 
 
 def test_a_full_gpu_is_told_with_its_sizes():
-    told = waiting_of(gpu(compute_leased_milli=900), compute_milli=250, gpu_model="H200")
+    told = waiting_of(gpu(compute_leased_milli=900), compute_milli=250, gpu_model="NVIDIA H200")
     assert told.code == "jobs.no_gpu_free"
     assert told.reason == (
         "No GPU has 25 % of its compute and 35942 MiB of model H200 free; "
@@ -427,7 +427,7 @@ def test_a_full_gpu_is_told_with_its_sizes():
 
 def test_sizes_are_told_of_a_gpu_that_could_serve():
     full = gpu("g1", compute_leased_milli=1000)
-    told = waiting_of(gpu("g0", model="A30"), full, memory_mib=50_000)
+    told = waiting_of(gpu("g0", model="NVIDIA A30"), full, memory_mib=50_000)
     assert told.reason.startswith("No GPU has 34.8 % of its compute and 50000 MiB free")
 
 
@@ -445,7 +445,7 @@ def test_a_full_level_is_told_by_name_and_limit():
 
 def test_a_job_takes_the_gpu_on_which_its_quota_suffices():
     levels = {"t": Level("tenant acme", 300, 0)}
-    half, eighth = gpu("g0", model="A30"), gpu("g1")
+    half, eighth = gpu("g0", model="NVIDIA A30"), gpu("g1")
     placed = placed_on(half, eighth, levels=levels, memory_mib=12_000)
     assert (placed.gpu_id, placed.equivalent_milli) == ("g1", 84)
 
@@ -456,7 +456,7 @@ def test_a_mig_gpu_without_a_table_gives_no_instance():
 
 
 def test_an_instance_with_media_engines_is_not_given_away():
-    plain = rules.family("H200")
+    plain = rules.family("NVIDIA H200")
     media = Profile("1g.18gb+me", 1, 1, (0, 1, 2, 3, 4, 5, 6), 16_384, media=True)
     with_media = replace(plain, profiles=(media, *plain.profiles))
     placed = placed_on(replace(gpu(mode="mig"), family=with_media), memory_mib=10)
@@ -467,6 +467,6 @@ def test_an_instance_with_media_engines_is_not_given_away():
 @given(requests())
 @example(Request(1, None))
 def test_a_tiny_gpu_is_no_trouble(request):
-    tiny = GpuState("g", "n", 0, "H200", 500, "share", usable=True)
+    tiny = GpuState("g", "n", 0, "NVIDIA H200", 500, "share", usable=True)
     plan = schedule(ClusterView((tiny,), (job(**vars(request)),), {}))
     assert len(plan.placed) + len(plan.waiting) == 1
