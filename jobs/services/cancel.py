@@ -12,6 +12,7 @@ from jobs.services.outbox import LEASE
 from jobs.services.story import move
 from portal.accounts.access import Principal
 from portal.accounts.roles import Scope
+from portal.accounts.selectors import tenant_ids_of_projects
 from portal.core import audit, crash, outbox
 from portal.core.audit import Actor
 from portal.core.locks import guarded, lock_rows
@@ -40,6 +41,7 @@ def _cancel(job_ids: list[str], *, actor: Actor, now: datetime) -> None:
             for job in lock_rows(Job.objects.filter(pk__in=job_ids, wish=Wish.RUN))
             if job.state not in TERMINAL
         ]
+        tenants = tenant_ids_of_projects(job.project_id for job in wished)
         story: list[Transition] = []
         for job in wished:
             job.wish = Wish.CANCEL
@@ -48,6 +50,7 @@ def _cancel(job_ids: list[str], *, actor: Actor, now: datetime) -> None:
                 verb="job.cancelled",
                 object_type="job",
                 object_id=job.pk,
+                tenant_id=tenants[job.project_id],
                 project_id=job.project_id,
                 now=now,
             )

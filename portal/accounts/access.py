@@ -137,6 +137,28 @@ def accessible_project_ids(principal: Principal, *, need: Scope) -> set[str] | N
     return set(Project.objects.filter(reach).values_list("pk", flat=True))
 
 
+def accessible_tenant_ids(principal: Principal, *, need: Scope) -> set[str] | None:
+    """Give the tenants in all of which the caller may do ``need``; None means every tenant.
+
+    Raises ``accounts.scope_missing`` when the caller's token cannot do ``need`` anywhere.
+    """
+    _require(principal, EVERY_SCOPE, need, "anywhere")
+    if principal.is_platform_admin:
+        return None
+    reach = Q(pk__in=())
+    roles = [role for role in Role if need in SCOPES_OF[role]]
+    for path in Membership.objects.filter(
+        user_id=principal.user_id, tenant__isnull=False, role__in=roles
+    ).values_list("tenant__path", flat=True):
+        reach |= Q(path__startswith=path)
+    return set(Tenant.objects.filter(reach).values_list("pk", flat=True))
+
+
+def access_anywhere(principal: Principal, *, need: Scope) -> None:
+    """Refuse with ``accounts.scope_missing`` a caller who may do ``need`` in no place at all."""
+    _require(principal, _scopes_of_roles(principal, Q()) | SCOPES_OF_EVERYBODY, need, "anywhere")
+
+
 def access_platform(principal: Principal, *, need: Scope) -> None:
     """Refuse with ``accounts.scope_missing`` what concerns the whole platform."""
     scopes = EVERY_SCOPE if principal.is_platform_admin else SCOPES_OF_EVERYBODY

@@ -95,6 +95,17 @@ def tokens_of(user_id: str) -> list[TokenInfo]:
     ]
 
 
+def place_of_owner(owner_id: str) -> tuple[str, str]:
+    """Give the tenant and the project that an owner of a quota is; a tenant has no project."""
+    tenant_id = Project.objects.filter(pk=owner_id).values_list("tenant_id", flat=True).first()
+    return (owner_id, "") if tenant_id is None else (tenant_id, owner_id)
+
+
+def tenant_ids_of_projects(project_ids: Iterable[str]) -> dict[str, str]:
+    """Give the tenant that each project belongs to."""
+    return dict(Project.objects.filter(pk__in=set(project_ids)).values_list("pk", "tenant_id"))
+
+
 def owner_names(owner_ids: Iterable[str]) -> dict[str, str]:
     """Name tenants and projects for people: ``tenant acme``, ``project vision``."""
     ids = set(owner_ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
-from portal.api.views import accounts, arrays, fleet, jobs, logs, prices, quotas, usage
+from portal.api.views import accounts, arrays, audit, fleet, jobs, logs, prices, quotas, usage
 from portal.api.views.description import description
 
 app_name = "api"
@@ -15,6 +15,7 @@ urlpatterns = [
     path("projects", accounts.Projects.as_view(), name="projects"),
     path("tokens", accounts.Tokens.as_view(), name="tokens"),
     path("tokens/<id:token_id>", accounts.OneToken.as_view(), name="token"),
+    path("audit", audit.Audit.as_view(), name="audit"),
     path("jobs", jobs.Jobs.as_view(), name="jobs"),
     path("jobs/<job:ref>", jobs.OneJob.as_view(), name="job"),
     path("jobs/<job:ref>/cancel", jobs.CancelJob.as_view(), name="job-cancel"),

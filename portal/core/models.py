@@ -34,6 +34,13 @@ class AuditEntry(models.Model):
     project_id = models.CharField(max_length=36, blank=True, db_index=True)
     detail = models.JSONField(default=dict)
 
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant_id", "id"], name="audit_of_tenant"),
+            models.Index(fields=["actor_id", "id"], name="audit_of_actor"),
+            models.Index(fields=["object_id", "id"], name="audit_of_object"),
+        ]
+
 
 class IdempotencyRecord(models.Model):
     """The answer to an unsafe request with a key, written in the transaction of its effect."""

@@ -240,5 +240,30 @@ class PriceForm(Plain):
         }
 
 
+class AuditForm(Plain):
+    """Filters of the audit; every one may be left out."""
+
+    use_required_attribute = False
+    actor = forms.CharField(label=_("Who"), required=False, max_length=200)
+    verb = forms.CharField(
+        label=_("What"),
+        required=False,
+        max_length=64,
+        widget=forms.TextInput(attrs={"placeholder": "job.", "spellcheck": "false"}),
+    )
+    object = forms.CharField(label=_("Object id"), required=False, max_length=64)
+    project = forms.ChoiceField(label=_("Project"), required=False)
+    since = forms.DateField(
+        label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    until = forms.DateField(
+        label=_("To"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+
+    def __init__(self, *args: Any, projects: Sequence[str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["project"].choices = choices(projects, empty=str(_("All")))  # type: ignore[attr-defined]
+
+
 def gib_to_mib(value: Decimal | None) -> int | None:
     return None if value is None else max(1, int(value * 1024))

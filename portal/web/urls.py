@@ -5,17 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
-from portal.web.views import (
-    administration,
-    fleet,
-    home,
-    jobs,
-    nodes,
-    session,
-    submit,
-    tokens,
-    usage,
-)
+from portal.web.views import (administration, audit, fleet, home, jobs, nodes, session, submit, tokens, usage)
 
 app_name = "web"
 urlpatterns = [
@@ -36,6 +26,7 @@ urlpatterns = [
     path("usage", usage.usage, name="usage"),
     path("tokens", tokens.tokens, name="tokens"),
     path("tokens/<id:token_id>/revoke", tokens.revoke, name="token-revoke"),
+    path("audit", audit.audit, name="audit"),
     path("quotas", administration.quotas, name="quotas"),
     path("quotas/projects/<id:project>", administration.project_quota, name="project-quota"),
     path("quotas/tenants/<id:tenant>", administration.tenant_quota, name="tenant-quota"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from portal.accounts.selectors import place_of_owner
 from portal.core import audit
 from portal.core.audit import Actor
 from portal.core.errors import Rejected
@@ -47,11 +48,14 @@ def set_limit(
         before = {"limit_milli": account.limit_milli, "queued_limit": account.queued_limit}
         after = {"limit_milli": limit_milli, "queued_limit": queued_limit}
         QuotaAccount.objects.filter(pk=owner_id).update(**after)
+        tenant_id, project_id = place_of_owner(owner_id)
         audit.record(
             actor=actor,
             verb="quota.set",
             object_type="quota",
             object_id=owner_id,
+            tenant_id=tenant_id,
+            project_id=project_id,
             now=now,
             detail={"before": before, "after": after},
         )

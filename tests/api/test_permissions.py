@@ -105,6 +105,7 @@ ROWS = [
         {"tenant": "research"},
         {"limit_milli": 1000},
     ),
+    Row("GET", "api:audit", (401, 403, 403, 403, 200, 200, 200, 403)),
     Row("GET", "api:prices", (401, 200, 200, 200, 200, 200, 200, 403)),
     Row("POST", "api:prices", (401, 403, 403, 403, 403, 403, 422, 403), body={"rates": {}}),
     Row("GET", "ops:livez", OPEN),
@@ -142,6 +143,7 @@ ROWS = [
         (302, 404, 404, 404, 404, 404, 200, 200),
         {"tenant": "research"},
     ),
+    Row("GET", "web:audit", (302, 403, 403, 403, 200, 200, 200, 200)),
     Row("GET", "web:prices", SIGNED_IN_PAGE),
     Row("POST", "web:prices", (302, 403, 403, 403, 403, 403, 422, 422)),
 ]

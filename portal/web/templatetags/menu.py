@@ -6,11 +6,29 @@ from typing import Any
 
 from django import template
 from django.template import Context
+from django.utils.translation import gettext as _
+
+from portal.accounts.access import every_scope_of, principal_of_user
+from portal.accounts.models import User
+from portal.accounts.roles import Scope
 
 register = template.Library()
 _PAGES_OF = {
     "jobs": {"jobs", "job"},
     "nodes": {"nodes", "node-drain", "node-lost"},
+    "audit": {
+        "audit",
+        "tenants",
+        "tenant",
+        "tenant-new",
+        "tenant-move",
+        "project",
+        "project-new",
+        "users",
+        "user",
+        "user-new",
+        "invite",
+    },
     "quotas": {"quotas", "project-quota", "tenant-quota"},
 }
 
@@ -22,3 +40,16 @@ def menu_item(context: Context, name: str, label: str, icon: str) -> dict[str, A
     here = match.url_name if match else ""
     active = here in _PAGES_OF.get(name, {name})
     return {"name": name, "label": label, "icon": icon, "active": active}
+
+
+@register.simple_tag(takes_context=True)
+def teams_tabs(context: Context) -> list[dict[str, str]]:
+    """The pages about people and places that the caller may open."""
+    user = getattr(context.get("request"), "user", None)
+    if not isinstance(user, User):
+        return []
+    principal = principal_of_user(user)
+    tabs = []
+    if Scope.PROJECT_ADMIN in every_scope_of(principal):
+        tabs.append({"name": "audit", "url": "web:audit", "label": _("Audit")})
+    return tabs
