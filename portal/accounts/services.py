@@ -19,10 +19,13 @@ from portal.core import audit
 from portal.core.audit import Actor
 from portal.core.errors import Conflict, NotFound, Rejected
 from portal.core.ids import new_id
-from portal.core.locks import guarded
+from portal.core.locks import guarded, lock_rows
+from portal.core.rows import save_rows
 
 _SLUG = re.compile(r"[a-z](?:[a-z0-9-]{0,29}[a-z0-9])?")
 _DEEPEST_PATH = 1000
+LONGEST_NAME = 100
+LONGEST_USER_NAME = 150
 
 
 def create_tenant(
@@ -34,16 +37,12 @@ def create_tenant(
     ``accounts.tenant_too_deep``.
     """
     _check_slug(slug)
+    check_name(name)
     tenant_id = new_id()
     with guarded():
-        parent_path = "/" if parent_id is None else _tenant(parent_id).path
+        parent_path = "/" if parent_id is None else _locked_tenant(parent_id).path
         path = f"{parent_path}{tenant_id}/"
-        if len(path) > _DEEPEST_PATH:
-            raise Rejected(
-                "accounts.tenant_too_deep",
-                f"Tenants nest at most {_DEEPEST_PATH // (len(tenant_id) + 1)} deep.",
-                field="parent",
-            )
+        _check_depth(path)
         with _slug_free(slug):
             Tenant.objects.create(
                 id=tenant_id, name=name, slug=slug, parent_id=parent_id, path=path, created_at=now
@@ -60,12 +59,74 @@ def create_tenant(
     return tenant_id
 
 
+def rename_tenant(*, actor: Actor, tenant_id: str, name: str, now: datetime) -> None:
+    """Raises ``accounts.name_invalid`` or ``accounts.tenant_not_found``."""
+    check_name(name)
+    with guarded():
+        tenant = _locked_tenant(tenant_id)
+        if tenant.name == name:
+            return
+        Tenant.objects.filter(pk=tenant_id).update(name=name)
+        audit.record(
+            actor=actor,
+            verb="tenant.renamed",
+            object_type="tenant",
+            object_id=tenant_id,
+            tenant_id=tenant_id,
+            now=now,
+            detail={"old_name": tenant.name, "new_name": name},
+        )
+
+
+def move_tenant(*, actor: Actor, tenant_id: str, parent_id: str | None, now: datetime) -> bool:
+    """Put a tenant and all below it under another one, or make it a root; false if it is there.
+
+    Every tenant is locked: two moves at once make no circle. Whether the move is right for holds is
+    asked above this room. Raises ``accounts.tenant_not_found``, ``accounts.tenant_in_circle`` or
+    ``accounts.tenant_too_deep``.
+    """
+    with guarded():
+        tenants = {tenant.id: tenant for tenant in lock_rows(Tenant.objects.all())}
+        tenant = tenants.get(tenant_id)
+        parent = None if parent_id is None else tenants.get(parent_id)
+        if tenant is None or (parent is None and parent_id is not None):
+            raise _tenant_not_found()
+        if tenant.parent_id == parent_id:
+            return False
+        if parent is not None and parent.path.startswith(tenant.path):
+            raise Conflict(
+                "accounts.tenant_in_circle",
+                f"{parent.name} lies below {tenant.name} or is it.",
+                hint="Choose a tenant outside of its subtree.",
+                field="parent",
+            )
+        old_path, old_parent_id = tenant.path, tenant.parent_id
+        new_path = f"{parent.path if parent else '/'}{tenant.id}/"
+        moved = [one for one in tenants.values() if one.path.startswith(old_path)]
+        for one in moved:
+            one.path = new_path + one.path.removeprefix(old_path)
+            _check_depth(one.path)
+        tenant.parent_id = parent_id
+        save_rows(moved, ["path", "parent"])
+        audit.record(
+            actor=actor,
+            verb="tenant.moved",
+            object_type="tenant",
+            object_id=tenant_id,
+            tenant_id=tenant_id,
+            now=now,
+            detail={"old_parent_id": old_parent_id, "parent_id": parent_id},
+        )
+        return True
+
+
 def create_project(*, actor: Actor, tenant_id: str, name: str, slug: str, now: datetime) -> str:
     """Make a project of a tenant; give its id.
 
     Raises ``accounts.slug_invalid``, ``accounts.slug_taken`` or ``accounts.tenant_not_found``.
     """
     _check_slug(slug)
+    check_name(name)
     with guarded():
         tenant = _tenant(tenant_id)
         with _slug_free(slug):
@@ -83,6 +144,26 @@ def create_project(*, actor: Actor, tenant_id: str, name: str, slug: str, now: d
     return project.id
 
 
+def rename_project(*, actor: Actor, project_id: str, name: str, now: datetime) -> None:
+    """Raises ``accounts.name_invalid``."""
+    check_name(name)
+    with guarded():
+        project = lock_rows(Project.objects.filter(pk=project_id))[0]
+        if project.name == name:
+            return
+        Project.objects.filter(pk=project_id).update(name=name)
+        audit.record(
+            actor=actor,
+            verb="project.renamed",
+            object_type="project",
+            object_id=project_id,
+            tenant_id=project.tenant_id,
+            project_id=project_id,
+            now=now,
+            detail={"old_name": project.name, "new_name": name},
+        )
+
+
 def create_user(
     *,
     actor: Actor,
@@ -96,6 +177,7 @@ def create_user(
 
     Raises ``accounts.user_taken`` or ``accounts.password_weak``.
     """
+    check_name(name, longest=LONGEST_USER_NAME)
     user = User(name=name, email=email, is_platform_admin=is_platform_admin, created_at=now)
     try:
         validate_password(password, user)
@@ -155,7 +237,7 @@ def set_membership(
             verb="membership.set",
             object_type="user",
             object_id=user_id,
-            tenant_id=tenant_id or "",
+            tenant_id=tenant_id or _tenant_of(project_id),
             project_id=project_id or "",
             now=now,
             detail={"role": role},
@@ -176,8 +258,42 @@ def next_job_numbers(project_id: str, count: int) -> range:
 def _tenant(tenant_id: str) -> Tenant:
     tenant = Tenant.objects.filter(pk=tenant_id).first()
     if tenant is None:
-        raise NotFound("accounts.tenant_not_found", "There is no such tenant.", field="tenant")
+        raise _tenant_not_found()
     return tenant
+
+
+def _locked_tenant(tenant_id: str) -> Tenant:
+    """For changes that depend on the path: a move waits, or is waited for."""
+    for tenant in lock_rows(Tenant.objects.filter(pk=tenant_id)):
+        return tenant
+    raise _tenant_not_found()
+
+
+def _tenant_not_found() -> NotFound:
+    return NotFound("accounts.tenant_not_found", "There is no such tenant.", field="tenant")
+
+
+def check_name(name: str, *, longest: int = LONGEST_NAME) -> None:
+    """Refuse with ``accounts.name_invalid`` what no list could show as a name."""
+    if not (0 < len(name) <= longest and name == name.strip() and name.isprintable()):
+        raise Rejected(
+            "accounts.name_invalid",
+            f"A name has 1 to {longest} printable characters and no space at its ends.",
+            field="name",
+        )
+
+
+def _check_depth(path: str) -> None:
+    if len(path) > _DEEPEST_PATH:
+        raise Rejected(
+            "accounts.tenant_too_deep",
+            f"Tenants nest at most {_DEEPEST_PATH // (len(new_id()) + 1)} deep.",
+            field="parent",
+        )
+
+
+def _tenant_of(project_id: str | None) -> str:
+    return Project.objects.filter(pk=project_id).values_list("tenant_id", flat=True).get()
 
 
 def _check_slug(slug: str) -> None:

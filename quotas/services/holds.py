@@ -12,7 +12,7 @@ from datetime import datetime
 
 from django.db.models import Case, F, Value, When
 
-from portal.accounts.selectors import owner_names
+from portal.accounts.selectors import owner_names, project_lines
 from portal.core.errors import Rejected
 from portal.core.locks import lock_rows
 from quotas.domain.accounts import Level, blocking_level
@@ -36,10 +36,15 @@ def hold_many(wanted: Sequence[NewHold], *, now: datetime) -> dict[str, Rejected
     batch.
     """
     levels = _lock_levels({owner for want in wanted for owner in want.owner_ids})
+    lines = project_lines(want.project_id for want in wanted)
     taken: Counter[str] = Counter()
     granted: list[NewHold] = []
     blocked: dict[str, tuple[NewHold, Level]] = {}
+    moved: dict[str, Rejected] = {}
     for want in wanted:
+        if lines[want.project_id].owner_ids != want.owner_ids:
+            moved[want.attempt_id] = _tree_changed()
+            continue
         blocking = blocking_level(
             (levels[owner] for owner in want.owner_ids), want.equivalent_milli
         )
@@ -62,7 +67,7 @@ def hold_many(wanted: Sequence[NewHold], *, now: datetime) -> dict[str, Rejected
         )
         for want in granted
     )
-    return _refusals(blocked)
+    return moved | _refusals(blocked)
 
 
 def lock_accounts_of(attempt_ids: Iterable[str]) -> None:
@@ -129,6 +134,15 @@ def _limit_reached(level: Level, equivalent_milli: int, names: dict[str, str]) -
         f"The {who} may hold {_gpus(limit)} GPUs at once and holds {_gpus(level.held_milli)}; "
         f"this job needs {_gpus(equivalent_milli)}.",
         hint="Wait until other jobs end, ask for less, or have the limit raised.",
+    )
+
+
+def _tree_changed() -> Rejected:
+    """With the accounts locked the tree cannot change any more; before, it did."""
+    return Rejected(
+        "quotas.tree_changed",
+        "The project’s tenants were moved while the job was being placed.",
+        hint="Nothing is to be done: it is placed again at once.",
     )
 
 
