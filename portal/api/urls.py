@@ -5,7 +5,18 @@ from __future__ import annotations
 from django.urls import path
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
-from portal.api.views import accounts, arrays, audit, fleet, jobs, logs, prices, quotas, usage
+from portal.api.views import (
+    accounts,
+    arrays,
+    audit,
+    fleet,
+    jobs,
+    logs,
+    places,
+    prices,
+    quotas,
+    usage,
+)
 from portal.api.views.description import description
 
 app_name = "api"
@@ -13,6 +24,21 @@ urlpatterns = [
     path("schema", description, name="schema"),
     path("self", accounts.Self.as_view(), name="self"),
     path("projects", accounts.Projects.as_view(), name="projects"),
+    path("projects/<id:project>", places.OneProject.as_view(), name="project"),
+    path("projects/<id:project>/members", places.ProjectMembers.as_view(), name="project-members"),
+    path(
+        "projects/<id:project>/members/<name:user>",
+        places.ProjectMember.as_view(),
+        name="project-member",
+    ),
+    path("tenants", places.Tenants.as_view(), name="tenants"),
+    path("tenants/<id:tenant>", places.OneTenant.as_view(), name="tenant"),
+    path("tenants/<id:tenant>/members", places.TenantMembers.as_view(), name="tenant-members"),
+    path(
+        "tenants/<id:tenant>/members/<name:user>",
+        places.TenantMember.as_view(),
+        name="tenant-member",
+    ),
     path("tokens", accounts.Tokens.as_view(), name="tokens"),
     path("tokens/<id:token_id>", accounts.OneToken.as_view(), name="token"),
     path("audit", audit.Audit.as_view(), name="audit"),

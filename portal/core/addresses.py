@@ -27,5 +27,12 @@ class JobRefConverter(_Text):
     regex = "[-A-Za-z0-9_]{1,50}(?:/[0-9]{1,9})?"
 
 
+class NameConverter(_Text):
+    """The id or the name of a user: anything printable without a slash."""
+
+    regex = r"[^/\x00-\x1f\x7f]{1,150}"
+
+
+register_converter(NameConverter, "name")
 register_converter(IdConverter, "id")
 register_converter(JobRefConverter, "job")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
-from portal.web.views import (administration, audit, fleet, home, jobs, nodes, session, submit, tokens, usage)
+from portal.web.views import (administration, audit, fleet, home, jobs, nodes, session, submit, teams, tokens, usage)
 
 app_name = "web"
 urlpatterns = [
@@ -27,6 +27,27 @@ urlpatterns = [
     path("tokens", tokens.tokens, name="tokens"),
     path("tokens/<id:token_id>/revoke", tokens.revoke, name="token-revoke"),
     path("audit", audit.audit, name="audit"),
+    path("tenants", teams.tenants, name="tenants"),
+    path("tenants/-/new", teams.new_root, name="tenant-new"),
+    path("tenants/<id:tenant>", teams.tenant, name="tenant"),
+    path("tenants/<id:tenant>/name", teams.tenant_name, name="tenant-name"),
+    path("tenants/<id:tenant>/move", teams.tenant_move, name="tenant-move"),
+    path("tenants/<id:tenant>/tenants", teams.tenant_child, name="tenant-child"),
+    path("tenants/<id:tenant>/projects", teams.tenant_project, name="tenant-project"),
+    path("tenants/<id:tenant>/members", teams.tenant_member, name="tenant-member"),
+    path(
+        "tenants/<id:tenant>/members/remove",
+        teams.tenant_member_remove,
+        name="tenant-member-remove",
+    ),
+    path("projects/<id:project>", teams.project, name="project"),
+    path("projects/<id:project>/name", teams.project_name, name="project-name"),
+    path("projects/<id:project>/members", teams.project_member, name="project-member"),
+    path(
+        "projects/<id:project>/members/remove",
+        teams.project_member_remove,
+        name="project-member-remove",
+    ),
     path("quotas", administration.quotas, name="quotas"),
     path("quotas/projects/<id:project>", administration.project_quota, name="project-quota"),
     path("quotas/tenants/<id:tenant>", administration.tenant_quota, name="tenant-quota"),

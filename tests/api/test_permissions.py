@@ -24,6 +24,8 @@ SIGNED_IN = (401, *(200,) * 7)
 SIGNED_IN_PAGE = (302, *(200,) * 7)
 READERS = (401, 404, 200, 200, 200, 200, 200, 403)
 USE_READERS = (401, 404, 200, 200, 200, 200, 200, 200)
+PROJECT_ADMINS = (401, 404, 403, 403, 200, 200, 200, 403)
+TENANT_ADMINS = (401, 404, 404, 404, 404, 200, 200, 403)
 READER_PAGE = (302, 404, 200, 200, 200, 200, 200, 200)
 
 
@@ -47,12 +49,59 @@ def writers(done, *, page=False):
 
 PLATFORM_PAGE = (302, 403, 403, 403, 403, 403, 200, 200)
 NODE_PATH = {"node_id": "none"}
+RESEARCH = {"tenant": "research"}
+VISION = {"project": "vision"}
 JOB_PATH = {"ref": "vision/1"}
 ARRAY_PATH = {"array_id": "ARRAY"}
 ROWS = [
     Row("GET", "api:schema", OPEN),
     Row("GET", "api:self", SIGNED_IN),
     Row("GET", "api:projects", (401, 403, 200, 200, 200, 200, 200, 403)),
+    Row(
+        "POST",
+        "api:projects",
+        (401, 404, 404, 404, 404, 201, 409, 403),
+        body={"name": "N", "slug": "new", "tenant": "research"},
+    ),
+    Row("GET", "api:project", READERS, {"project": "vision"}),
+    Row("PATCH", "api:project", PROJECT_ADMINS, {"project": "vision"}, {"name": "N"}),
+    Row("GET", "api:project-members", READERS, {"project": "vision"}),
+    Row(
+        "PUT",
+        "api:project-member",
+        PROJECT_ADMINS,
+        {"project": "vision", "user": "viewer"},
+        {"role": "member"},
+    ),
+    Row(
+        "DELETE",
+        "api:project-member",
+        (401, 404, 403, 403, 204, 404, 404, 403),
+        {"project": "vision", "user": "viewer"},
+    ),
+    Row("GET", "api:tenants", (401, 403, 200, 200, 200, 200, 200, 200)),
+    Row(
+        "POST",
+        "api:tenants",
+        (401, 404, 404, 404, 404, 201, 409, 403),
+        body={"name": "N", "slug": "new", "parent": "research"},
+    ),
+    Row("GET", "api:tenant", (401, 404, 404, 404, 404, 200, 200, 200), {"tenant": "research"}),
+    Row("PATCH", "api:tenant", TENANT_ADMINS, {"tenant": "research"}, {"name": "N"}),
+    Row("GET", "api:tenant-members", TENANT_ADMINS, {"tenant": "research"}),
+    Row(
+        "PUT",
+        "api:tenant-member",
+        TENANT_ADMINS,
+        {"tenant": "research", "user": "outsider"},
+        {"role": "viewer"},
+    ),
+    Row(
+        "DELETE",
+        "api:tenant-member",
+        (401, 404, 404, 404, 404, 204, 404, 403),
+        {"tenant": "research", "user": "tenant_admin"},
+    ),
     Row("GET", "api:tokens", SIGNED_IN),
     Row("POST", "api:tokens", (401, *(422,) * 7), body={}),
     Row("DELETE", "api:token", (401, *(404,) * 7), {"token_id": "none"}),
@@ -130,6 +179,25 @@ ROWS = [
     Row("GET", "web:tokens", SIGNED_IN_PAGE),
     Row("POST", "web:tokens", (302, *(422,) * 7)),
     Row("POST", "web:token-revoke", (302, *(404,) * 7), {"token_id": "none"}),
+    Row("GET", "web:tenants", SIGNED_IN_PAGE),
+    Row("GET", "web:tenant-new", (302, 403, 403, 403, 403, 403, 200, 200)),
+    Row("POST", "web:tenant-new", (302, 403, 403, 403, 403, 403, 422, 422)),
+    Row("GET", "web:tenant", (302, 404, 404, 404, 404, 200, 200, 200), RESEARCH),
+    *[
+        Row("POST", f"web:{name}", (302, 404, 404, 404, 404, 422, 422, 422), RESEARCH)
+        for name in (
+            "tenant-name",
+            "tenant-move",
+            "tenant-child",
+            "tenant-project",
+            "tenant-member",
+        )
+    ],
+    Row("POST", "web:tenant-member-remove", (302, *(404,) * 7), RESEARCH),
+    Row("GET", "web:project", READER_PAGE, VISION),
+    Row("POST", "web:project-name", (302, 404, 403, 403, 422, 422, 422, 422), VISION),
+    Row("POST", "web:project-member", (302, 404, 403, 403, 422, 422, 422, 422), VISION),
+    Row("POST", "web:project-member-remove", (302, 404, 403, 403, 404, 404, 404, 404), VISION),
     Row("GET", "web:quotas", SIGNED_IN_PAGE),
     Row(
         "GET",

@@ -16,6 +16,7 @@ PAGES = (
     "/tokens",
     "/quotas",
     "/prices",
+    "/tenants",
 )
 
 

@@ -7,19 +7,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.accounts.access import every_scope_of
+from portal.accounts.places import make_project
 from portal.accounts.roles import Scope
 from portal.accounts.selectors import projects_of, tokens_of
 from portal.accounts.tokens import issue_token, revoke_token
-from portal.api.base import View
-from portal.api.schema import problems
+from portal.api.base import View, answer_once
+from portal.api.schema import IDEMPOTENCY_KEY, problems
 from portal.api.serializers.accounts import (
     NewTokenOut,
     ProjectListOut,
+    ProjectOut,
     SelfOut,
     TokenIn,
     TokenListOut,
 )
+from portal.api.serializers.places import NewProjectIn
 from portal.core.clock import utc_now
+from portal.core.idempotency import Answer
 
 
 class Self(View):
@@ -44,6 +48,29 @@ class Projects(View):
     def get(self, request: Request) -> Response:
         """List the projects that the caller may look into."""
         return Response(ProjectListOut({"items": projects_of(self.principal)}).data)
+
+    @extend_schema(
+        operation_id="projects_create",
+        parameters=[IDEMPOTENCY_KEY],
+        request=NewProjectIn,
+        responses={201: ProjectOut, **problems(400, 401, 403, 404, 409, 422, 503)},
+    )
+    def post(self, request: Request) -> Response:
+        """Make a project in a tenant that the caller administers."""
+        body = self.body(NewProjectIn)
+        principal = self.principal
+
+        def effect() -> Answer:
+            made = make_project(
+                principal,
+                tenant=body["tenant"],
+                name=body["name"],
+                slug=body["slug"],
+                now=utc_now(),
+            )
+            return Answer(201, dict(ProjectOut(made).data))
+
+        return answer_once(request, principal, effect)
 
 
 class Tokens(View):

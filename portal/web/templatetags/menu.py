@@ -17,6 +17,7 @@ _PAGES_OF = {
     "jobs": {"jobs", "job"},
     "nodes": {"nodes", "node-drain", "node-lost"},
     "audit": {
+    "tenants": {
         "audit",
         "tenants",
         "tenant",
@@ -49,7 +50,7 @@ def teams_tabs(context: Context) -> list[dict[str, str]]:
     if not isinstance(user, User):
         return []
     principal = principal_of_user(user)
-    tabs = []
+    tabs = [{"name": "tenants", "url": "web:tenants", "label": _("Projects")}]
     if Scope.PROJECT_ADMIN in every_scope_of(principal):
         tabs.append({"name": "audit", "url": "web:audit", "label": _("Audit")})
     return tabs
