@@ -5,7 +5,19 @@ from __future__ import annotations
 from django.urls import path
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
-from portal.web.views import (administration, audit, fleet, home, jobs, nodes, session, submit, teams, tokens, usage)
+from portal.web.views import (
+    administration,
+    audit,
+    fleet,
+    home,
+    jobs,
+    nodes,
+    session,
+    submit,
+    teams,
+    tokens,
+    usage,
+)
 
 app_name = "web"
 urlpatterns = [

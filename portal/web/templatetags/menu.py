@@ -16,20 +16,7 @@ register = template.Library()
 _PAGES_OF = {
     "jobs": {"jobs", "job"},
     "nodes": {"nodes", "node-drain", "node-lost"},
-    "audit": {
-    "tenants": {
-        "audit",
-        "tenants",
-        "tenant",
-        "tenant-new",
-        "tenant-move",
-        "project",
-        "project-new",
-        "users",
-        "user",
-        "user-new",
-        "invite",
-    },
+    "tenants": {"audit", "tenants", "tenant", "tenant-new", "project", "users", "user"},
     "quotas": {"quotas", "project-quota", "tenant-quota"},
 }
 
