@@ -417,7 +417,7 @@ def test_a_job_waits_for_a_neighbour_when_only_the_geometry_is_in_the_way():
 
 
 def test_a_full_gpu_is_told_with_its_sizes():
-    told = waiting_of(gpu(compute_leased_milli=900), compute_milli=250, gpu_model="NVIDIA H200")
+    told = waiting_of(gpu(compute_leased_milli=900), compute_milli=250, gpu_model="H200")
     assert told.code == "jobs.no_gpu_free"
     assert told.reason == (
         "No GPU has 25 % of its compute and 35942 MiB of model H200 free; "
