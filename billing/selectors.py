@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
+from typing import Any
 
 from django.db.models import BigIntegerField, F, Max, Q, QuerySet, Sum
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, TruncDate
 
 from billing.domain.metering import LeaseUse, due_pieces
-from billing.domain.pricing import MILLISECOND, Price, cost_micros, price_at
+from billing.domain.pricing import ANY_MODEL, MILLISECOND, Price, cost_micros, price_at
 from billing.models import PriceVersion, Rate, Segment
 from portal.config import config
 from portal.core.money import Money
@@ -21,12 +22,14 @@ from portal.core.money import Money
 class Group(StrEnum):
     PROJECT = "project"
     USER = "user"
+    DAY = "day"
     JOB = "job"
 
 
 _KEYS = {
     Group.PROJECT: ("project_id",),
     Group.USER: ("project_id", "user_id"),
+    Group.DAY: ("day", "project_id"),
     Group.JOB: ("project_id", "user_id", "job_id"),
 }
 
@@ -52,11 +55,12 @@ class Use:
 
 @dataclass(frozen=True)
 class UsageLine:
-    """Use of one project, or of one user or job in it; its cost is rounded once."""
+    """Use of one project, or of one user, job or UTC day in it; its cost is rounded once."""
 
     project_id: str
     user_id: str | None
     job_id: str | None
+    day: date | None
     use: Use
 
 
@@ -133,7 +137,7 @@ def metered_until(lease_ids: Iterable[str]) -> dict[str, datetime]:
 def usage_of_projects(
     project_ids: Iterable[str] | None, *, since: datetime, until: datetime, group: Group
 ) -> list[UsageLine]:
-    """Sum the metered use in ``[since, until)`` by project, user or job; None: every project.
+    """Sum the metered use in ``[since, until)`` by project, user, day or job; None: every project.
 
     Segments that cross an edge count with the part that lies inside. Use of running jobs is in it
     up to the last full hour.
@@ -143,7 +147,9 @@ def usage_of_projects(
     if project_ids is not None:
         segments = segments.filter(project_id__in=set(project_ids))
     crossing = Q(started_at__lt=since) | Q(ended_at__gt=until)
-    sums: dict[tuple[str, ...], _Sum] = defaultdict(_Sum)
+    sums: dict[tuple[Any, ...], _Sum] = defaultdict(_Sum)
+    if group is Group.DAY:
+        segments = segments.annotate(day=TruncDate("started_at", tzinfo=UTC))
     _add_rows(sums, segments.exclude(crossing), keys)
     for segment in segments.filter(crossing):
         inside = (min(segment.ended_at, until) - max(segment.started_at, since)) // MILLISECOND
@@ -152,14 +158,78 @@ def usage_of_projects(
             duration_ms=inside,
             milli_ms=inside * segment.equivalent_milli,
         )
-    return [
-        UsageLine(
-            project_id=key[0],
-            user_id=key[1] if len(key) > 1 else None,
-            job_id=key[2] if len(key) > 2 else None,
-            use=total.use(),
+    return [_usage_line(dict(zip(keys, key, strict=True)), total) for key, total in _sorted(sums)]
+
+
+def _sorted(sums: dict[tuple[Any, ...], _Sum]) -> list[tuple[tuple[Any, ...], _Sum]]:
+    return sorted(sums.items(), key=lambda item: item[0])
+
+
+def _usage_line(of: Mapping[str, Any], total: _Sum) -> UsageLine:
+    return UsageLine(
+        project_id=of["project_id"],
+        user_id=of.get("user_id"),
+        job_id=of.get("job_id"),
+        day=of.get("day"),
+        use=total.use(),
+    )
+
+
+def leased_by_day(*, since: datetime, until: datetime) -> dict[date, int]:
+    """Give the compute that was metered on each UTC day, in thousandths of a GPU times ms."""
+    rows = (
+        Segment.objects.filter(started_at__gte=since, started_at__lt=until)
+        .annotate(day=TruncDate("started_at", tzinfo=UTC))
+        .values("day")
+        .annotate(
+            milli_ms=Sum(
+                Cast("duration_ms", BigIntegerField()) * F("compute_milli"),
+                output_field=BigIntegerField(),
+            )
         )
-        for key, total in sorted(sums.items())
+        .order_by("day")
+    )
+    return {row["day"]: int(row["milli_ms"]) for row in rows}
+
+
+@dataclass(frozen=True)
+class Repriced:
+    """What a project was charged, and what the same use would have cost."""
+
+    project_id: str
+    before: Money
+    after: Money
+
+
+def repriced(rates: Mapping[str, int], *, since: datetime, until: datetime) -> list[Repriced]:
+    """Price the use of every project in ``[since, until)`` by other rates, ``*`` among them.
+
+    Segments count when they begin in the period: none crosses a full hour.
+    """
+    rows = (
+        Segment.objects.filter(started_at__gte=since, started_at__lt=until)
+        .values("project_id", "gpu_model", "rate_micros_per_gpu_hour")
+        .annotate(
+            milli_ms=Sum(
+                Cast("duration_ms", BigIntegerField()) * F("equivalent_milli"),
+                output_field=BigIntegerField(),
+            )
+        )
+        .order_by("project_id")
+    )
+    uses: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for row in rows:
+        new_rate = rates.get(row["gpu_model"], rates[ANY_MODEL])
+        uses[row["project_id"]].append(
+            (row["rate_micros_per_gpu_hour"], new_rate, int(row["milli_ms"]))
+        )
+    return [
+        Repriced(
+            project_id,
+            Money(cost_micros((old, used) for old, _, used in parts), config.currency),
+            Money(cost_micros((new, used) for _, new, used in parts), config.currency),
+        )
+        for project_id, parts in uses.items()
     ]
 
 
@@ -168,7 +238,7 @@ def usage_of_jobs(job_ids: Iterable[str], *, running: Sequence[LeaseUse] = ()) -
 
     Jobs without any use are left out.
     """
-    sums: dict[tuple[str, ...], _Sum] = defaultdict(_Sum)
+    sums: dict[tuple[Any, ...], _Sum] = defaultdict(_Sum)
     _add_rows(sums, Segment.objects.filter(job_id__in=set(job_ids)), ("job_id",))
     if running:
         done = metered_until(use.lease_id for use in running)
@@ -189,7 +259,7 @@ def usage_of_job(job_id: str) -> Use:
 
 
 def _add_rows(
-    sums: dict[tuple[str, ...], _Sum], segments: QuerySet[Segment], keys: tuple[str, ...]
+    sums: dict[tuple[Any, ...], _Sum], segments: QuerySet[Segment], keys: tuple[str, ...]
 ) -> None:
     rows = segments.values(*keys, "rate_micros_per_gpu_hour").annotate(
         metered=Sum(Cast("duration_ms", BigIntegerField())),

@@ -21,6 +21,7 @@ from jobs.selectors.jobs import (
     job_names,
     job_page,
     job_state_reader,
+    jobs_of_attempts,
     jobs_on_leases,
 )
 from jobs.selectors.leases import LeaseOrder, Span, lease_order, lease_uses, running_jobs
@@ -54,6 +55,7 @@ __all__ = [
     "job_names",
     "job_page",
     "job_state_reader",
+    "jobs_of_attempts",
     "jobs_on_leases",
     "lease_order",
     "lease_uses",

@@ -181,6 +181,12 @@ def jobs_on_leases(principal: Principal, lease_ids: Iterable[str]) -> dict[str, 
     return {attempt.lease_id: _job_name(attempt.job) for attempt in rows}
 
 
+def jobs_of_attempts(attempt_ids: Iterable[str]) -> dict[str, JobName]:
+    """Names of the jobs of attempts."""
+    rows = Attempt.objects.filter(pk__in=set(attempt_ids)).select_related("job__project")
+    return {attempt.pk: _job_name(attempt.job) for attempt in rows}
+
+
 def _job_name(job: Job) -> JobName:
     return JobName(job.pk, f"{job.project.slug}/{job.number}", job.name)
 

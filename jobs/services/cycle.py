@@ -41,7 +41,7 @@ def run_cycle(now: datetime) -> int:
     queue = queue_head(QUEUE_READ)
     if not queue:
         return 0
-    plan = schedule(ClusterView(gpu_states(), queue, _levels(queue)))
+    plan = schedule(ClusterView(gpu_states(), queue, levels_above(queue)))
     crash.point("cycle.planned")
     jobs = {job.job_id: job for job in queue}
     admitted = 0
@@ -56,7 +56,8 @@ def run_cycle(now: datetime) -> int:
     return admitted
 
 
-def _levels(queue: Sequence[QueuedJob]) -> dict[str, Level]:
+def levels_above(queue: Sequence[QueuedJob]) -> dict[str, Level]:
+    """The quota accounts above the jobs, with their names."""
     owner_ids = {owner_id for job in queue for owner_id in job.owner_ids}
     names = accounts.owner_names(owner_ids)
     return {

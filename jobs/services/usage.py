@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
-from billing.selectors import Group, usage_of_projects
+from billing.selectors import Group, leased_by_day, usage_of_projects
 from jobs.selectors import job_names
 from portal.accounts.access import Principal, access_project, accessible_project_ids
 from portal.accounts.roles import Scope
@@ -13,6 +13,7 @@ from portal.accounts.selectors import project_lines, user_names
 from portal.config import config
 from portal.core.errors import Rejected
 from portal.core.money import Money
+from portal.fleet.selectors import gpus_since
 
 UNLESS_TOLD = timedelta(days=30)
 
@@ -31,6 +32,7 @@ class UsageRow:
     user_name: str | None
     job_id: str | None
     job_name: str | None
+    day: date | None
     seconds: float
     gpu_seconds: float
     cost: Money
@@ -86,6 +88,7 @@ def read_usage(
                 user_name=users.get(line.user_id or ""),
                 job_id=line.job_id,
                 job_name=jobs[line.job_id].short_name if line.job_id else None,
+                day=line.day,
                 seconds=line.use.seconds,
                 gpu_seconds=line.use.gpu_seconds,
                 cost=line.use.cost,
@@ -98,3 +101,43 @@ def read_usage(
             cost=Money(sum(line.use.cost.amount_micros for line in used), config.currency),
         ),
     )
+
+
+@dataclass(frozen=True)
+class UnusedDay:
+    """GPU time of all GPUs on a UTC day; ``unused_s`` is None where the capacity is not known.
+
+    The capacity counts the GPUs that are known now from the day on which their node joined.
+    """
+
+    day: date
+    capacity_s: float | None
+    used_s: float
+    unused_s: float | None
+
+
+def read_unused(*, since: datetime, until: datetime, now: datetime) -> list[UnusedDay]:
+    """What nobody used, day by day (UTC), up to now; running jobs count up to the last hour."""
+    joined = gpus_since()
+    used = leased_by_day(since=since, until=until)
+    days = []
+    day = since.astimezone(UTC).date()
+    while (begins := datetime.combine(day, time(), UTC)) < min(until, now):
+        ends = min(begins + _DAY, until, now)
+        begins = max(begins, since)
+        known = [max(begins, moment) for moment in joined if moment < ends]
+        capacity = sum(((ends - moment).total_seconds() for moment in known), 0.0)
+        used_s = used.get(day, 0) / 1_000_000
+        days.append(
+            UnusedDay(
+                day=day,
+                capacity_s=capacity if known else None,
+                used_s=used_s,
+                unused_s=max(0.0, capacity - used_s) if known else None,
+            )
+        )
+        day += _DAY
+    return days
+
+
+_DAY = timedelta(days=1)

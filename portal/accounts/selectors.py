@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from portal.accounts.access import Principal, accessible_project_ids, tenant_ids_of_path
 from portal.accounts.models import ApiToken, Project, Tenant, User
@@ -49,6 +49,12 @@ def project_line(project_id: str) -> ProjectInfo:
 def project_lines(project_ids: Iterable[str]) -> dict[str, ProjectInfo]:
     """Give the projects by id, in one query."""
     return _infos(Project.objects.filter(pk__in=set(project_ids)))
+
+
+def project_ids_below(owner_id: str) -> set[str]:
+    """Give the projects whose quota the tenant or project decides: below it, or itself."""
+    below = Q(pk=owner_id) | Q(tenant__path__contains=f"/{owner_id}/")
+    return set(Project.objects.filter(below).values_list("pk", flat=True))
 
 
 def projects_of(principal: Principal) -> list[ProjectInfo]:

@@ -189,6 +189,11 @@ def any_simulated() -> bool:
     return Gpu.objects.filter(simulated=True).exists()
 
 
+def gpus_since() -> list[datetime]:
+    """Give, for every GPU, when its node joined."""
+    return list(Gpu.objects.order_by("pk").values_list("node__created_at", flat=True))
+
+
 def node_ids() -> list[str]:
     """Give every node that has enrolled, by name."""
     return list(Node.objects.order_by("name").values_list("pk", flat=True))

@@ -36,6 +36,7 @@ urlpatterns = [
     path("nodes/<id:node_id>/resume", nodes.resume, name="node-resume"),
     path("nodes/<id:node_id>/lost", nodes.lost, name="node-lost"),
     path("usage", usage.usage, name="usage"),
+    path("usage.csv", usage.usage_csv, name="usage-csv"),
     path("tokens", tokens.tokens, name="tokens"),
     path("tokens/<id:token_id>/revoke", tokens.revoke, name="token-revoke"),
     path("audit", audit.audit, name="audit"),

@@ -176,6 +176,7 @@ ROWS = [
     Row("POST", "web:node-resume", (302, 403, 403, 403, 403, 403, 404, 404), NODE_PATH),
     Row("GET", "web:node-lost", (302, 403, 403, 403, 403, 403, 404, 404), NODE_PATH),
     Row("GET", "web:usage", SIGNED_IN_PAGE),
+    Row("GET", "web:usage-csv", SIGNED_IN_PAGE),
     Row("GET", "web:tokens", SIGNED_IN_PAGE),
     Row("POST", "web:tokens", (302, *(422,) * 7)),
     Row("POST", "web:token-revoke", (302, *(404,) * 7), {"token_id": "none"}),

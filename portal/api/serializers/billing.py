@@ -13,7 +13,9 @@ class UsageIn(Input):
     project = serializers.CharField(required=False, max_length=50)
     since = serializers.DateTimeField(required=False, help_text="first moment; absent: 30 days ago")
     until = serializers.DateTimeField(required=False, help_text="first moment after; absent: now")
-    group = serializers.ChoiceField(["project", "user", "job"], required=False, default="project")
+    group = serializers.ChoiceField(
+        ["project", "user", "day", "job"], required=False, default="project"
+    )
 
 
 class UsageTotalOut(Output):
@@ -28,6 +30,7 @@ class UsageLineOut(UsageTotalOut):
     user = serializers.CharField(source="user_name", allow_null=True)
     job_id = serializers.CharField(allow_null=True)
     job = serializers.CharField(source="job_name", allow_null=True, help_text="short name")
+    day = serializers.DateField(allow_null=True, help_text="UTC")
 
 
 class UsageOut(Output):

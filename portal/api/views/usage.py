@@ -21,7 +21,7 @@ class Usage(View):
         responses={200: UsageOut, **problems(401, 403, 404, 422)},
     )
     def get(self, request: Request) -> Response:
-        """Sum metered use and its cost by project, user or job, in ``[since, until)``."""
+        """Sum metered use and its cost by project, user, day or job, in ``[since, until)``."""
         query = self.query(UsageIn)
         report = read_usage(
             self.principal,
