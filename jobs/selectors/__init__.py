@@ -24,9 +24,17 @@ from jobs.selectors.jobs import (
     jobs_of_attempts,
     jobs_on_leases,
 )
-from jobs.selectors.leases import LeaseOrder, Span, lease_order, lease_uses, running_jobs
+from jobs.selectors.leases import (
+    LeaseOrder,
+    Span,
+    lease_order,
+    lease_orders,
+    lease_uses,
+    running_jobs,
+)
 from jobs.selectors.scheduling import (
     gpu_states,
+    kinds_of_gpus,
     oldest_waiting_since,
     owner_ids_of,
     queue_head,
@@ -57,7 +65,9 @@ __all__ = [
     "job_state_reader",
     "jobs_of_attempts",
     "jobs_on_leases",
+    "kinds_of_gpus",
     "lease_order",
+    "lease_orders",
     "lease_uses",
     "oldest_waiting_since",
     "owner_ids_of",

@@ -38,6 +38,23 @@ def gpu_states() -> tuple[GpuState, ...]:
     )
 
 
+def kinds_of_gpus() -> tuple[GpuState, ...]:
+    """One empty GPU of each kind that the fleet has, in service or not."""
+    return tuple(
+        GpuState(
+            gpu_id=str(number),
+            node_name="",
+            index=number,
+            model=kind.model,
+            memory_mib=kind.memory_mib,
+            mode=kind.mode,
+            usable=True,
+            family=_family(kind.mig) if kind.mig else None,
+        )
+        for number, kind in enumerate(fleet.gpu_kinds())
+    )
+
+
 def _family(geometry: MigGeometry) -> Family:
     return Family(
         geometry.compute_slices,

@@ -5,4 +5,4 @@ from __future__ import annotations
 from portal.core import outbox
 from portal.core.queues import Queue
 
-LEASE = outbox.register(outbox.Topic("lease", "jobs.tasks.tell_lease", Queue.OUTBOX))
+LEASE = outbox.register(outbox.Topic("lease", "jobs.tasks.tell_leases", Queue.OUTBOX))

@@ -10,9 +10,9 @@ from jobs.domain.states import PRIORITY_OF, Form, JobState, PriorityClass
 from jobs.models import Job, JobArray, Transition
 from jobs.scheduling.schedule import can_ever_fit, smallest_equivalent
 from jobs.scheduling.view import QueuedJob, Request
-from jobs.selectors import gpu_states, owner_ids_of, queued_jobs_of_project
+from jobs.selectors import kinds_of_gpus, queued_jobs_of_project
 from portal.accounts import access, selectors, services
-from portal.accounts.access import Principal
+from portal.accounts.access import Principal, ProjectRef
 from portal.accounts.roles import Scope
 from portal.core import audit, crash, hints
 from portal.core.errors import Rejected, TooMany
@@ -64,8 +64,7 @@ def submit_job(
     place = access.access_project(principal, project, need=Scope.JOBS_WRITE)
     _check_fields(request)
     _check_price(request, now)
-    owner_ids = owner_ids_of(place.id)
-    _check_fit(request, place.id, owner_ids, now)
+    _check_fit(request, place, now)
     count = request.array_size or 1
     with guarded():
         # Taking numbers locks the project, so that racing submissions are counted in turn.
@@ -216,13 +215,11 @@ def _check_range(name: str, value: int | None, least: int, most: int) -> None:
         )
 
 
-def _check_fit(
-    request: JobRequest, project_id: str, owner_ids: tuple[str, ...], now: datetime
-) -> None:
+def _check_fit(request: JobRequest, place: ProjectRef, now: datetime) -> None:
     """Refuse what no GPU and no limit could ever grant. Without any GPU known it may wait."""
-    gpus = gpu_states()
+    gpus = kinds_of_gpus()
     wanted = Request(request.compute_milli, request.memory_mib, request.form, request.gpu_model)
-    job = QueuedJob("", project_id, owner_ids, 0, now, wanted)
+    job = QueuedJob("", place.id, place.owner_ids, 0, now, wanted)
     if gpus and not can_ever_fit(job, gpus):
         largest = max(gpu.memory_mib for gpu in gpus)
         models = ", ".join(sorted({gpu.model for gpu in gpus}))
@@ -235,7 +232,7 @@ def _check_fit(
     least = smallest_equivalent(job, gpus)
     if least is None:
         return
-    for owner_id, level in levels_of(owner_ids).items():
+    for owner_id, level in levels_of(place.owner_ids).items():
         if level.limit_milli is not None and least > level.limit_milli:
             name = selectors.owner_names([owner_id])[owner_id]
             raise Rejected(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+
+import structlog
 
 from agent.wire import Desired, LeaseSpec
 from jobs.domain.transitions import End, EndKind
-from jobs.engines.base import Engine, EngineRejected, NodeTarget
-from jobs.selectors import lease_order
+from jobs.engines.base import Engine, EngineError, EngineRejected, EngineTransient, NodeTarget
+from jobs.selectors import LeaseOrder, lease_order, lease_orders
 from jobs.services.ingest import LIVING, Ended, ingest, settle
 from portal.core import crash
 from portal.core.locks import guarded
 from portal.fleet import services as fleet
 
+_log = structlog.get_logger(__name__)
 STALE = "agent.stale_generation"
 
 
@@ -22,8 +26,33 @@ def tell_lease(engine: Engine, lease_id: str, *, now: datetime) -> None:
     Raises `EngineTransient` when the node did not answer; the outbox tries again.
     """
     order = lease_order(lease_id)
-    if order is None:
-        return
+    if order is not None:
+        _tell(engine, order, now=now)
+
+
+def tell_leases(engine: Engine, lease_ids: Sequence[str], *, now: datetime) -> set[str]:
+    """The same for several leases; those that need not be told again.
+
+    A node that does not answer is not asked a second time.
+    """
+    orders = lease_orders(lease_ids)
+    told = set(lease_ids) - orders.keys()
+    silent: set[NodeTarget] = set()
+    for lease_id, order in orders.items():
+        if order.node in silent:
+            continue
+        try:
+            _tell(engine, order, now=now)
+        except EngineError as error:
+            _log.info("tell_leases.later", lease_id=lease_id, error=str(error))
+            if isinstance(error, EngineTransient):
+                silent.add(order.node)
+        else:
+            told.add(lease_id)
+    return told
+
+
+def _tell(engine: Engine, order: LeaseOrder, *, now: datetime) -> None:
     crash.point("tell.before")
     try:
         report = engine.apply(order.node, order.spec)

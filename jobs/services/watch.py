@@ -31,6 +31,8 @@ LAST_PAUSE_S = 2.0
 END_TIMEOUT_S = 4.0
 LEASE_NAME = "watch"
 LEASE_TTL = timedelta(seconds=10)
+LONGEST_REST_S = 0.1
+NOTED_EVERY = timedelta(seconds=1)
 
 
 class NodeWatch(threading.Thread):
@@ -79,6 +81,7 @@ class NodeWatch(threading.Thread):
         for event in batch.events:
             if event.gpu is not None:
                 fleet.record_gpu_health(node_id=node.id, gpu=event.gpu, now=now)
+        began = time.monotonic()
         if batch.events:
             ingest(
                 [event.lease for event in batch.events if event.lease is not None],
@@ -87,7 +90,10 @@ class NodeWatch(threading.Thread):
                 cursor=Cursor(node.id, batch.stream_id, batch.next_after),
             )
         # Last: whatever ended before this contact is known here.
-        fleet.record_contact(node_id=node.id, now=now)
+        if not node.ready or node.last_seen_at is None or now - node.last_seen_at > NOTED_EVERY:
+            fleet.record_contact(node_id=node.id, now=now)
+        # Under load events come in larger batches, which cost less each.
+        self._stopped.wait(min(time.monotonic() - began, LONGEST_REST_S))
 
     def _reconcile(self, target: NodeTarget) -> None:
         """First what is on the node is settled against its old record, then the new one counts."""

@@ -47,6 +47,11 @@ class ProjectRef:
     tenant_path: str
     scopes: frozenset[Scope]
 
+    @property
+    def owner_ids(self) -> tuple[str, ...]:
+        """Whose quotas count for the project: the tenants from the root, then itself."""
+        return (*tenant_ids_of_path(self.tenant_path), self.id)
+
 
 @dataclass(frozen=True)
 class TenantRef:

@@ -39,9 +39,13 @@ def once(
 ) -> Answer:
     """Run ``effect`` and keep its answer in one transaction, or give the kept answer.
 
+    Without a key it runs as it is, in whatever transactions it has itself.
+
     Raises ``idempotency.key_reused`` when the key was used for another request. Refusals are not
     kept: nothing has happened, so the caller may mend the request under the same key.
     """
+    if key is None:
+        return effect()
     with guarded():
         answer = _answer(principal_id, key, request_fingerprint, now, effect)
     crash.point("idempotency.committed")
@@ -50,13 +54,11 @@ def once(
 
 def _answer(
     principal_id: str,
-    key: str | None,
+    key: str,
     request_fingerprint: str,
     now: datetime,
     effect: Callable[[], Answer],
 ) -> Answer:
-    if key is None:
-        return effect()
     kept = IdempotencyRecord.objects.filter(principal_id=principal_id, key=key).first()
     if kept is None:
         record = IdempotencyRecord(

@@ -24,11 +24,12 @@ from portal.core.models import OutboxMessage
 _log = structlog.get_logger(__name__)
 FIRST_RETRY = timedelta(seconds=5)
 LAST_RETRY = timedelta(minutes=5)
+SENT_TOGETHER = 4
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A kind of message: the task that delivers it (message id, reference) and its queue."""
+    """A kind of message: the task that delivers some (message ids, references) and its queue."""
 
     name: str
     task: str
@@ -55,8 +56,11 @@ def put(topic: Topic, refs: Iterable[str], *, now: datetime) -> None:
 
 def done(message_ids: Iterable[int]) -> None:
     """The receiver has seen these messages."""
+    seen = list(message_ids)
+    if not seen:
+        return
     with guarded():
-        OutboxMessage.objects.filter(pk__in=list(message_ids)).delete()
+        OutboxMessage.objects.filter(pk__in=seen).delete()
     crash.point("outbox.done")
 
 
@@ -83,9 +87,11 @@ def send_due(now: datetime) -> int:
 
 def _send(topic: Topic, pairs: list[tuple[int, str]]) -> None:
     crash.point(f"outbox.send.{topic.name}")
-    for message_id, ref in pairs:
+    for start in range(0, len(pairs), SENT_TOGETHER):
+        some = pairs[start : start + SENT_TOGETHER]
+        args = [[message_id for message_id, _ in some], [ref for _, ref in some]]
         try:
-            current_app.send_task(topic.task, args=[message_id, ref], queue=topic.queue)
+            current_app.send_task(topic.task, args=args, queue=topic.queue)
         except BrokerLost as error:
             _log.warning("outbox.broker_lost", topic=topic.name, error=str(error))
             return

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count, QuerySet, Sum
 
@@ -22,6 +23,7 @@ class LeaseView:
     attempt_id: str
     node_id: str
     node_name: str
+    node_address: str
     node_seen_at: datetime | None
     gpu_id: str
     gpu_uuid: str
@@ -73,6 +75,16 @@ class GpuView:
 
 
 @dataclass(frozen=True)
+class GpuKind:
+    """What GPUs of the fleet have in common when they are empty."""
+
+    model: str
+    memory_mib: int
+    mode: SharingMode
+    mig: MigGeometry | None
+
+
+@dataclass(frozen=True)
 class NodeView:
     """One node with its GPUs, by index."""
 
@@ -112,6 +124,10 @@ class NodeTarget:
     last_seen_at: datetime | None
     created_at: datetime
 
+    @property
+    def ready(self) -> bool:
+        return self.state is NodeState.READY
+
 
 def fleet_view() -> tuple[NodeView, ...]:
     """Give every node by name, with GPUs and active leases, in three queries."""
@@ -145,6 +161,17 @@ def node_view(node_id: str) -> NodeView:
     if not found:
         raise NotFound("fleet.node_not_found", "There is no such node.")
     return found[0]
+
+
+def gpu_kinds() -> tuple[GpuKind, ...]:
+    """Give each kind of GPU that was ever seen once, in one query."""
+    kinds = Gpu.objects.order_by("model", "memory_mib", "mode").values_list(
+        "model", "memory_mib", "mode", "mig_geometry"
+    )
+    return tuple(
+        GpuKind(model, memory_mib, SharingMode(mode), _geometry(mig))
+        for model, memory_mib, mode, mig in kinds.distinct()
+    )
 
 
 def lease_view(lease_id: str) -> LeaseView:
@@ -255,6 +282,7 @@ def _lease_views(leases: QuerySet[Lease]) -> list[LeaseView]:
             attempt_id=lease.attempt_id,
             node_id=lease.node_id,
             node_name=lease.node.name,
+            node_address=lease.node.address,
             node_seen_at=lease.node.last_seen_at,
             gpu_id=lease.gpu_id,
             gpu_uuid=lease.gpu.uuid,
@@ -302,10 +330,14 @@ def _gpu_view(gpu: Gpu, leases: tuple[LeaseView, ...]) -> GpuView:
         utilisation_percent=gpu.utilisation_percent,
         memory_used_mib=gpu.memory_used_mib,
         sampled_at=gpu.sampled_at,
-        mig=MigGeometry.model_validate(gpu.mig_geometry) if gpu.mig_geometry else None,
+        mig=_geometry(gpu.mig_geometry),
         leases=leases,
     )
 
 
 def _enforcement(stored: str) -> Enforcement | None:
     return Enforcement(stored) if stored else None
+
+
+def _geometry(stored: dict[str, Any] | None) -> MigGeometry | None:
+    return MigGeometry.model_validate(stored) if stored else None
