@@ -13,8 +13,8 @@ part() {
 
 for name in "$@"; do
     case $name in
-        sqlite) part sqlite --backend sqlite -n 2 --ignore tests/e2e --ignore tests/crash tests ;;
-        postgres) part postgres --backend postgres -n 2 $(ls -d tests/db tests/api tests/web tests/stateful tests/migrations 2>/dev/null) ;;
+        sqlite) part sqlite --backend sqlite -n 2 --ignore tests/e2e --ignore tests/crash --ignore tests/topology tests ;;
+        postgres) part postgres --backend postgres -n 2 $(ls -d tests/db tests/api tests/web tests/stateful tests/migrations tests/ops tests/topology 2>/dev/null) ;;
         e2e) part e2e --backend sqlite tests/e2e tests/crash ;;
         soak)
             part soak --backend sqlite -m soak --timeout 1800 tests

@@ -1,7 +1,8 @@
 """A portal with something to lose, made and read by processes of its own.
 
-`python -m tests.ops.portal fill|show`: the first lets a job end, one run
-and one wait; the second prints every row as Django serializes it, and who can still sign in.
+`python -m tests.ops.portal fill FILE`: a job has ended, one runs, one starts, one waits; then a
+backup. `... restore FILE`: the way back. `... show` (and `fill`) prints every row as Django gives
+it, the files, and who can still sign in.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import django
@@ -16,7 +18,7 @@ import django
 django.setup()
 
 from django.contrib.auth import authenticate  # noqa: E402 - needs the settings
-from django.core.management import call_command  # noqa: E402
+from django.core.management import CommandError, call_command  # noqa: E402
 
 import portal.celery  # noqa: E402, F401 - the outbox sends tasks by this application
 from portal.accounts.tokens import authenticate_token  # noqa: E402
@@ -43,10 +45,32 @@ def fill() -> None:
     publish(ensure_demo(url="http://127.0.0.1", now=utc_now()))
 
 
-def show() -> None:
+def fill_and_backup(file: str) -> dict[str, Any]:
+    fill()
+    call_command("backup", file, stdout=io.StringIO())
+    return show()
+
+
+def restore(file: str) -> None:
+    call_command("restore", file, stdout=io.StringIO())
+    call_command("prove", stdout=io.StringIO())
+
+
+def refuse(*files: str) -> list[str]:
+    """Why each file is not restored here; the first is asked for without ``--yes``."""
+    said = []
+    for number, file in enumerate(files):
+        try:
+            call_command("restore", file, yes=number > 0, stdout=io.StringIO())
+        except CommandError as error:
+            said.append(str(error))
+    return said
+
+
+def show() -> dict[str, Any]:
     rows = io.StringIO()
     call_command("dumpdata", stdout=rows)
-    print(json.dumps({"rows": json.loads(rows.getvalue()), "files": _files(), **_doors()}))  # noqa: T201
+    return {"rows": json.loads(rows.getvalue()), "files": _files(), **_doors()}
 
 
 def _files() -> dict[str, str]:
@@ -69,4 +93,10 @@ def _doors() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    {"fill": fill, "show": show}[sys.argv[1]]()
+    acts: dict[str, Callable[..., Any]] = {
+        "fill": fill_and_backup,
+        "restore": restore,
+        "show": show,
+        "refuse": refuse,
+    }
+    print(json.dumps(acts[sys.argv[1]](*sys.argv[2:])))  # noqa: T201 - read by the test

@@ -16,6 +16,7 @@ from tests.e2e.system import DEADLINE_S, eventually
 from tests.topology.topology import PARTS, Topology
 
 
+@pytest.mark.timeout(400)
 def test_kills_while_a_few_jobs_run(topology):
     topology.start()
 
