@@ -7,6 +7,7 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
+from jobs.domain.readiness import Need
 from jobs.domain.states import PRIORITY_OF, TERMINAL, Form, JobState, PriorityClass, Wish
 from portal.core.ids import new_id
 
@@ -16,11 +17,15 @@ def _choices(kind: type[StrEnum]) -> list[tuple[str, str]]:
 
 
 class JobArray(models.Model):
-    """One submission with several members that differ in ``GPUCOMMONS_ARRAY_INDEX`` alone."""
+    """One submission with several members that differ in ``GPUCOMMONS_ARRAY_INDEX`` alone.
+
+    ``max_running``: so many of them hold a lease at once; none: as many as there is room for.
+    """
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
     project_id = models.CharField(max_length=36)
     size = models.PositiveIntegerField()
+    max_running = models.PositiveIntegerField(null=True)
     submitted_at = models.DateTimeField()
 
 
@@ -29,7 +34,8 @@ class Job(models.Model):
 
     Without ``memory_mib`` it gets the part of the GPU's memory that ``compute_milli`` is of its
     compute, and the other way round; with neither, a whole GPU. ``priority`` is a number so that
-    the queue's order is the index's order.
+    the queue's order is the index's order. ``retry_exit_codes`` are pairs, first to last.
+    ``not_before``: the wished start, or after a failure the end of the pause.
     """
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
@@ -48,6 +54,8 @@ class Job(models.Model):
     priority = models.SmallIntegerField(default=PRIORITY_OF[PriorityClass.NORMAL])
     time_limit_s = models.PositiveIntegerField(null=True)
     max_attempts = models.PositiveIntegerField(default=3)
+    retry_exit_codes = models.JSONField(default=list)
+    not_before = models.DateTimeField(null=True)
     state = models.CharField(max_length=10, choices=_choices(JobState), default=JobState.QUEUED)
     wish = models.CharField(max_length=10, choices=_choices(Wish), default=Wish.RUN)
     submitted_at = models.DateTimeField()
@@ -81,6 +89,21 @@ class Job(models.Model):
             ),
             models.Index(fields=["project", "-submitted_at"], name="job_by_project"),
             models.Index(fields=["-submitted_at"], name="job_newest"),
+        ]
+
+
+class Dependency(models.Model):
+    """A job that waits for another one. ``settled`` once the scheduler has seen that one's end."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="dependencies")
+    on = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="dependents")
+    need = models.CharField(max_length=3, choices=_choices(Need))
+    settled = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "on"], name="dependency_once")]
+        indexes = [
+            models.Index(fields=["on"], condition=Q(settled=False), name="dependency_open"),
         ]
 
 

@@ -24,6 +24,7 @@ class Wish(StrEnum):
 
     RUN = "run"
     CANCEL = "cancel"
+    HOLD = "hold"
 
 
 class PriorityClass(StrEnum):

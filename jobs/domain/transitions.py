@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from jobs.domain import retries
 from jobs.domain.errors import InvalidTransition
 from jobs.domain.states import JobState, Wish
 
@@ -21,6 +23,8 @@ class EventKind(StrEnum):
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
     REQUEUED = "requeued"
+    HELD = "held"
+    RELEASED = "released"
 
 
 _S = JobState
@@ -28,6 +32,8 @@ _E = EventKind
 TABLE: dict[tuple[JobState, EventKind], JobState] = {
     (_S.QUEUED, _E.ADMITTED): _S.STARTING,
     (_S.QUEUED, _E.CANCELLED): _S.CANCELLED,
+    (_S.QUEUED, _E.HELD): _S.QUEUED,
+    (_S.QUEUED, _E.RELEASED): _S.QUEUED,
     (_S.STARTING, _E.STARTED): _S.RUNNING,
     **{
         (state, event): after
@@ -84,26 +90,42 @@ class End:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The event for the job, with a stable code and a sentence for people."""
+    """The event for the job, with a stable code and a sentence for people.
+
+    ``pause_s``: the next attempt starts not before so many seconds.
+    """
 
     event: EventKind
     code: str
     reason: str
+    pause_s: int = 0
 
 
 def judge_end(
-    end: End, *, wish: Wish, attempts_left: int, time_limit_s: int | None = None
+    end: End,
+    *,
+    wish: Wish,
+    attempts_left: int,
+    attempts_used: int = 1,
+    retry_exit_codes: Sequence[Sequence[int]] = (),
+    time_limit_s: int | None = None,
 ) -> Judgement:
     """Decide what the end of an attempt means for its job.
 
     A program that ended by itself is judged by its exit code, also when a cancellation was under
     way; anything that cut it short is a cancellation if one was wished for. Ends without fault of
-    the job queue it again, the others of `RETRIED_ENDS` as long as attempts are left.
+    the job queue it again, the others of `RETRIED_ENDS` as long as attempts are left, and so do
+    the exit codes that the job asked to try again, after a pause that doubles.
     """
     if end.kind is EndKind.EXITED:
         if end.exit_code == 0:
             return Judgement(EventKind.SUCCEEDED, "succeeded", "The command exited with 0.")
-        return Judgement(EventKind.FAILED, "exit_code", f"The command exited with {end.exit_code}.")
+        return _judge_exit_code(
+            end.exit_code or 0,
+            attempts_left=attempts_left,
+            attempts_used=attempts_used,
+            retry_exit_codes=() if wish is Wish.CANCEL else retry_exit_codes,
+        )
     if wish is Wish.CANCEL:
         return Judgement(EventKind.CANCELLED, "cancelled", "Cancelled on request.")
     if end.kind is EndKind.TIME_LIMIT:
@@ -112,6 +134,24 @@ def judge_end(
     sentence = end.detail or _SENTENCES[end.kind].format(signal=end.exit_signal)
     retried = end.kind in FREE_ENDS or (end.kind in RETRIED_ENDS and attempts_left > 0)
     return Judgement(EventKind.REQUEUED if retried else EventKind.FAILED, end.kind, sentence)
+
+
+def _judge_exit_code(
+    exit_code: int,
+    *,
+    attempts_left: int,
+    attempts_used: int,
+    retry_exit_codes: Sequence[Sequence[int]],
+) -> Judgement:
+    told = f"The command exited with {exit_code}"
+    if not retries.is_retried(exit_code, retry_exit_codes):
+        return Judgement(EventKind.FAILED, "exit_code", f"{told}.")
+    if attempts_left <= 0:
+        return Judgement(EventKind.FAILED, "exit_code", f"{told}, and no attempt is left.")
+    pause_s = retries.pause_s(attempts_used)
+    return Judgement(
+        EventKind.REQUEUED, "retry_exit_code", f"{told}; tried again after {pause_s} s.", pause_s
+    )
 
 
 _SENTENCES = {

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from jobs.selectors.conditions import (
+    DependencyView,
+    conditions_of,
+    dependency_name,
+    ended_dependencies,
+    jobs_with_ended_dependencies,
+    running_of_throttled_arrays,
+)
 from jobs.selectors.jobs import (
     ArrayView,
     AttemptView,
@@ -44,6 +52,7 @@ from jobs.selectors.scheduling import (
 __all__ = [
     "ArrayView",
     "AttemptView",
+    "DependencyView",
     "JobDetail",
     "JobName",
     "JobPage",
@@ -56,7 +65,10 @@ __all__ = [
     "array_state_reader",
     "array_view",
     "attempt_for_log",
+    "conditions_of",
     "counts_by_state",
+    "dependency_name",
+    "ended_dependencies",
     "gpu_states",
     "has_submitted",
     "job_detail",
@@ -65,6 +77,7 @@ __all__ = [
     "job_state_reader",
     "jobs_of_attempts",
     "jobs_on_leases",
+    "jobs_with_ended_dependencies",
     "kinds_of_gpus",
     "lease_order",
     "lease_orders",
@@ -74,4 +87,5 @@ __all__ = [
     "queue_head",
     "queued_jobs_of_project",
     "running_jobs",
+    "running_of_throttled_arrays",
 ]

@@ -9,8 +9,11 @@ from datetime import datetime
 from django.db.models import Count, Q
 
 from billing.selectors import Use, usage_of_job, usage_of_jobs
+from jobs.domain.readiness import WaitCode
+from jobs.domain.retries import write_ranges
 from jobs.domain.states import ACTIVE, CLASS_OF, JobState
 from jobs.models import Attempt, Job, JobArray
+from jobs.selectors.conditions import DependencyView, dependency_views
 from jobs.selectors.leases import Span, lease_uses
 from portal.accounts import access
 from portal.accounts.access import Principal
@@ -85,6 +88,10 @@ class JobDetail:
     env_names: tuple[str, ...]
     time_limit_s: int | None
     max_attempts: int
+    retry_exit_codes: tuple[str, ...]
+    not_before: datetime | None
+    dependencies: tuple[DependencyView, ...]
+    array_max_running: int | None
     attempts: tuple[AttemptView, ...]
     transitions: tuple[TransitionView, ...]
     usage: Use
@@ -102,6 +109,7 @@ class ArrayView:
     id: str
     project_id: str
     size: int
+    max_running: int | None
     state: JobState
     counts: dict[str, int]
     submitted_at: datetime
@@ -125,7 +133,7 @@ def access_job(principal: Principal, job_id: str, *, need: Scope) -> Job:
         if slug and number.isdecimal() and len(number) < 10
         else Q(pk=job_id)
     )
-    job = Job.objects.filter(wanted).select_related("project", "submitted_by").first()
+    job = Job.objects.filter(wanted).select_related("project", "submitted_by", "array").first()
     if job is None:
         raise _no_job(job_id)
     try:
@@ -202,6 +210,12 @@ def job_detail(principal: Principal, job_id: str, *, now: datetime | None = None
         env_names=tuple(sorted(job.env)),
         time_limit_s=job.time_limit_s,
         max_attempts=job.max_attempts,
+        retry_exit_codes=write_ranges(job.retry_exit_codes),
+        not_before=job.not_before,
+        dependencies=dependency_views(
+            job, access.accessible_project_ids(principal, need=Scope.JOBS_READ)
+        ),
+        array_max_running=job.array.max_running if job.array else None,
         attempts=tuple(_attempt_view(attempt, leases[attempt.lease_id]) for attempt in attempts),
         transitions=tuple(
             TransitionView(
@@ -301,6 +315,7 @@ def array_view(principal: Principal, array_id: str) -> ArrayView:
         id=array.pk,
         project_id=array.project_id,
         size=array.size,
+        max_running=array.max_running,
         state=_array_state(counts),
         counts=counts,
         submitted_at=array.submitted_at,
@@ -370,15 +385,17 @@ def _row(job: Job, positions: dict[str, int], unreachable: set[str]) -> JobRow:
 
 
 def _positions(jobs: Iterable[Job]) -> dict[str, int]:
-    """Places in the platform's queue, the next job first, of those that wait.
+    """Places in the platform's queue, the next job first, of those that wait for room.
 
     Reads no further than the last of them; for a single job it only counts.
     """
-    waiting = [job for job in jobs if job.state == JobState.QUEUED]
+    codes = set(WaitCode)
+    waiting = [job for job in jobs if job.state == JobState.QUEUED and job.wait_code not in codes]
     if not waiting:
         return {}
     last = max(waiting, key=lambda job: (-job.priority, job.queued_at, job.pk))
-    until = Job.objects.filter(state=JobState.QUEUED).filter(
+    until = Job.objects.filter(state=JobState.QUEUED).exclude(wait_code__in=codes)
+    until = until.filter(
         Q(priority__gt=last.priority)
         | Q(priority=last.priority, queued_at__lt=last.queued_at)
         | Q(priority=last.priority, queued_at=last.queued_at, pk__lte=last.pk)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from agent.wire import MigGeometry
+from jobs.domain.readiness import beyond_room
 from jobs.domain.states import Form, JobState
-from jobs.models import Job
+from jobs.models import Job, JobArray
 from jobs.scheduling.mig import Family, Placement, Profile
 from jobs.scheduling.view import GpuState, QueuedJob, Request
+from jobs.selectors.conditions import (
+    ready_jobs,
+    running_of_throttled_arrays,
+    unexplained_members,
+)
 from portal.accounts import selectors as accounts
 from portal.fleet import selectors as fleet
 
@@ -78,10 +85,31 @@ def owner_ids_of(project_id: str) -> tuple[str, ...]:
     return accounts.project_line(project_id).owner_ids
 
 
-def queue_head(limit: int) -> tuple[QueuedJob, ...]:
-    """The next jobs of the queue in its order, at most ``limit``."""
+@dataclass(frozen=True)
+class QueueHead:
+    """The next jobs that may be placed, and those that only their array's limit keeps waiting.
+
+    ``throttled`` holds (job, what its array lets run), of jobs that are not yet told so.
+    """
+
+    jobs: tuple[QueuedJob, ...]
+    throttled: tuple[tuple[str, int], ...]
+
+
+def queue_head(limit: int, now: datetime) -> QueueHead:
+    """The next jobs of the queue in its order, at most ``limit``.
+
+    Jobs that are held, wait for others or for their time do not appear.
+    """
+    running = running_of_throttled_arrays()
+    most: dict[str, int] = {
+        pk: number or 0
+        for pk, number in JobArray.objects.filter(pk__in=running).values_list("pk", "max_running")
+    }
+    full = {array_id for array_id, number in running.items() if number >= most[array_id]}
     rows = (
-        Job.objects.filter(state=JobState.QUEUED)
+        ready_jobs(now)
+        .exclude(array_id__in=full)
         .order_by("-priority", "queued_at", "pk")
         .values_list(
             "pk",
@@ -92,16 +120,26 @@ def queue_head(limit: int) -> tuple[QueuedJob, ...]:
             "memory_mib",
             "form",
             "gpu_model",
+            "array_id",
+            "array__max_running",
         )[:limit]
     )
     owners: dict[str, tuple[str, ...]] = {}
     queue = []
-    for pk, project_id, priority, queued_at, compute, memory, form, model in rows:
+    members: list[tuple[str, str | None]] = []
+    for pk, project_id, priority, queued_at, compute, memory, form, model, array, at_once in rows:
+        members.append((pk, array))
+        if array and at_once is not None:
+            most[array] = at_once
         if project_id not in owners:
             owners[project_id] = owner_ids_of(project_id)
         request = Request(compute, memory, Form(form), model)
         queue.append(QueuedJob(pk, project_id, owners[project_id], priority, queued_at, request))
-    return tuple(queue)
+    room = {array_id: number - running.get(array_id, 0) for array_id, number in most.items()}
+    beyond = beyond_room(members, room)
+    told = [(pk, most[array]) for pk, array in members if pk in beyond and array]
+    told += [(pk, most[array]) for pk, array in unexplained_members(full, now)] if full else []
+    return QueueHead(tuple(job for job in queue if job.job_id not in beyond), tuple(told))
 
 
 def queued_jobs_of_project(project_id: str) -> int:

@@ -13,7 +13,7 @@ from jobs.services.story import move
 from portal.accounts.access import Principal
 from portal.accounts.roles import Scope
 from portal.accounts.selectors import tenant_ids_of_projects
-from portal.core import audit, crash, outbox
+from portal.core import audit, crash, hints, outbox
 from portal.core.audit import Actor
 from portal.core.locks import guarded, lock_rows
 from portal.core.rows import save_rows
@@ -38,7 +38,7 @@ def _cancel(job_ids: list[str], *, actor: Actor, now: datetime) -> None:
     with guarded():
         wished = [
             job
-            for job in lock_rows(Job.objects.filter(pk__in=job_ids, wish=Wish.RUN))
+            for job in lock_rows(Job.objects.filter(pk__in=job_ids).exclude(wish=Wish.CANCEL))
             if job.state not in TERMINAL
         ]
         tenants = tenant_ids_of_projects(job.project_id for job in wished)
@@ -70,6 +70,8 @@ def _cancel(job_ids: list[str], *, actor: Actor, now: datetime) -> None:
             ["wish", "state", "ended_at", "reason_code", "reason", "wait_code", "wait_reason"],
         )
         Transition.objects.bulk_create(story)
+        if story:
+            hints.give_on_commit(hints.Hint.SCHEDULE)
         active = [job.pk for job in wished if job.state in ACTIVE]
         lease_ids = list(
             Attempt.objects.filter(job__in=active, ended_at__isnull=True).values_list(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 import structlog
 
 from agent.wire import SliceKind
+from jobs.domain.readiness import throttle
 from jobs.domain.states import JobState, Wish
 from jobs.domain.transitions import EventKind
-from jobs.models import Attempt, Job, Transition
+from jobs.models import Attempt, Job, JobArray, Transition
 from jobs.scheduling.schedule import schedule
 from jobs.scheduling.view import ClusterView, Level, Placed, QueuedJob, Waiting
-from jobs.selectors import gpu_states, queue_head
+from jobs.selectors import gpu_states, queue_head, running_of_throttled_arrays
+from jobs.services.conditions import settle_dependencies
 from jobs.services.outbox import LEASE
 from jobs.services.story import move
 from portal.accounts import selectors as accounts
@@ -38,7 +41,10 @@ def run_cycle(now: datetime) -> int:
     Safe to run anywhere at any time, also beside another cycle: what a plan takes is taken again
     under locks, and a batch that lost a race is applied job by job.
     """
-    queue = queue_head(QUEUE_READ)
+    settle_dependencies(now)
+    head = queue_head(QUEUE_READ, now)
+    _explain([_throttled(job_id, most) for job_id, most in head.throttled])
+    queue = head.jobs
     if not queue:
         return 0
     plan = schedule(ClusterView(gpu_states(), queue, levels_above(queue)))
@@ -54,6 +60,11 @@ def run_cycle(now: datetime) -> int:
             admitted += sum(_admit_alone(placed, jobs, now) for placed in batch)
     _explain(plan.waiting)
     return admitted
+
+
+def _throttled(job_id: str, most: int) -> Waiting:
+    told = throttle(most)
+    return Waiting(job_id, told.code, told.reason)
 
 
 def levels_above(queue: Sequence[QueuedJob]) -> dict[str, Level]:
@@ -115,9 +126,16 @@ def _admit(batch: Sequence[Placed], jobs: dict[str, QueuedJob], now: datetime) -
         )
         crash.point("admit.leased")
         admitted = [placed.job_id for placed in batch]
+        arrays = lock_rows(
+            JobArray.objects.filter(
+                max_running__isnull=False,
+                pk__in=Job.objects.filter(pk__in=admitted).values("array_id"),
+            )
+        )
         rows = lock_rows(Job.objects.filter(pk__in=admitted, state=JobState.QUEUED, wish=Wish.RUN))
         if len(rows) != len(batch):
             raise Conflict("jobs.changed", "A job was changed while it was being placed.")
+        _check_arrays(arrays, rows)
         numbers = _next_attempt_numbers(rows)
         node_of = nodes_of_gpus({placed.gpu_id for placed in batch})
         gpu_of = {placed.job_id: placed.gpu_id for placed in batch}
@@ -156,6 +174,18 @@ def _admit(batch: Sequence[Placed], jobs: dict[str, QueuedJob], now: datetime) -
         ]
     )
     return len(batch)
+
+
+def _check_arrays(arrays: Sequence[JobArray], admitted: Sequence[Job]) -> None:
+    """Another cycle may have taken what an array lets run; the arrays are locked."""
+    if not arrays:
+        return
+    running = running_of_throttled_arrays(array.pk for array in arrays)
+    new = Counter(job.array_id for job in admitted)
+    for array in arrays:
+        if running.get(array.pk, 0) + new[array.pk] > (array.max_running or 0):
+            told = throttle(array.max_running or 0)
+            raise Conflict(told.code, told.reason)
 
 
 def _next_attempt_numbers(jobs: Sequence[Job]) -> dict[str, int]:

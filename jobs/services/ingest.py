@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from agent.wire import LeaseReport, Observed
 from billing.services.metering import meter
+from jobs.domain import readiness
 from jobs.domain.states import JobState, Wish
 from jobs.domain.transitions import FREE_ENDS, End, EndKind, EventKind, judge_end
 from jobs.models import Attempt, Job, Transition
@@ -31,6 +32,7 @@ _JOB_FIELDS = [
     "reason",
     "wait_code",
     "wait_reason",
+    "not_before",
 ]
 LIVING = (Observed.ACCEPTED, Observed.RUNNING)
 # Of several reports of one lease, in whatever order they came, the one that says most counts.
@@ -207,10 +209,13 @@ def _end(attempt: Attempt, ended: Ended, *, actor: str, now: datetime) -> Transi
     attempt.exit_code = ended.end.exit_code
     attempt.exit_signal = ended.end.exit_signal
     attempt.end_reason = ended.end.kind
+    used = _used(attempt, ended.end.kind)
     judgement = judge_end(
         ended.end,
         wish=Wish(job.wish),
-        attempts_left=job.max_attempts - _used(attempt, ended.end.kind),
+        attempts_left=job.max_attempts - used,
+        attempts_used=used,
+        retry_exit_codes=job.retry_exit_codes,
         time_limit_s=job.time_limit_s,
     )
     transition = move(
@@ -222,6 +227,10 @@ def _end(attempt: Attempt, ended: Ended, *, actor: str, now: datetime) -> Transi
         code=judgement.code,
         detail=judgement.reason,
     )
+    if judgement.pause_s:
+        job.not_before = now + timedelta(seconds=judgement.pause_s)
+        pause = readiness.not_before(job.not_before)
+        job.wait_code, job.wait_reason = pause.code, pause.reason
     if job.state != JobState.QUEUED:
         job.exit_code = ended.end.exit_code
         job.exit_signal = ended.end.exit_signal

@@ -27,7 +27,7 @@ def move(
         job.ended_at = now
         job.reason_code = code
         job.reason = detail[:500]
-    if state is JobState.QUEUED:
+    if state is JobState.QUEUED and before is not JobState.QUEUED:
         job.queued_at = now
         job.reason_code = code
         job.reason = detail[:500]

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from billing.selectors import price_now
-from jobs.domain.states import PRIORITY_OF, Form, JobState, PriorityClass
-from jobs.models import Job, JobArray, Transition
+from jobs.domain.readiness import Conditions, Need, Waits, judge
+from jobs.domain.readiness import Dependency as Awaited
+from jobs.domain.retries import read_ranges
+from jobs.domain.states import PRIORITY_OF, Form, JobState, PriorityClass, Wish
+from jobs.models import Dependency, Job, JobArray, Transition
 from jobs.scheduling.schedule import can_ever_fit, smallest_equivalent
 from jobs.scheduling.view import QueuedJob, Request
-from jobs.selectors import kinds_of_gpus, queued_jobs_of_project
+from jobs.selectors import (
+    access_job,
+    dependency_name,
+    kinds_of_gpus,
+    queued_jobs_of_project,
+)
+from jobs.services.conditions import explain
 from portal.accounts import access, selectors, services
 from portal.accounts.access import Principal, ProjectRef
 from portal.accounts.roles import Scope
 from portal.core import audit, crash, hints
-from portal.core.errors import Rejected, TooMany
+from portal.core.errors import Forbidden, NotFound, Rejected, TooMany
 from portal.core.ids import new_id
 from portal.core.locks import guarded
 from quotas.selectors import levels_of, queued_limit
 
 MAX_ARRAY = 10_000
 MAX_COMMAND_BYTES = 64 * 1024
+MAX_DEPENDENCIES = 100
+MAX_DEPENDENCY_ROWS = 10_000
+LATEST_START = timedelta(days=366)
 _RESERVED_ENV = "GPUCOMMONS_"
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a door passes on; sizes as in `jobs.models.Job`."""
+    """What a door passes on; sizes as in `jobs.models.Job`.
+
+    ``after_ok`` and ``after_any`` name other jobs, ``retry_exit_codes`` are ``75`` or ``100-110``.
+    """
 
     command: tuple[str, ...]
     memory_mib: int | None = None
@@ -40,6 +55,12 @@ class JobRequest:
     time_limit_s: int | None = None
     max_attempts: int = 3
     array_size: int | None = None
+    max_running: int | None = None
+    retry_exit_codes: tuple[str, ...] = ()
+    not_before: datetime | None = None
+    after_ok: tuple[str, ...] = ()
+    after_any: tuple[str, ...] = ()
+    hold: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +84,8 @@ def submit_job(
     """
     place = access.access_project(principal, project, need=Scope.JOBS_WRITE)
     _check_fields(request)
+    _check_conditions(request, now)
+    awaited = _awaited(principal, request)
     _check_price(request, now)
     _check_fit(request, place, now)
     count = request.array_size or 1
@@ -71,7 +94,9 @@ def submit_job(
         numbers = services.next_job_numbers(place.id, count)
         _check_queue(place.id, place.name, count)
         array = (
-            JobArray.objects.create(project_id=place.id, size=count, submitted_at=now)
+            JobArray.objects.create(
+                project_id=place.id, size=count, max_running=request.max_running, submitted_at=now
+            )
             if request.array_size
             else None
         )
@@ -87,7 +112,13 @@ def submit_job(
             )
             for index, number in enumerate(numbers)
         ]
+        verdict = _verdict(request, place.id, awaited, now)
+        for job in jobs:
+            explain(job, verdict)
         Job.objects.bulk_create(jobs)
+        Dependency.objects.bulk_create(
+            Dependency(job=job, on=on, need=need) for job in jobs for on, need in awaited.items()
+        )
         Transition.objects.bulk_create(
             Transition(
                 job=job, at=now, to_state=JobState.QUEUED, event="submitted", actor=principal.name
@@ -144,6 +175,9 @@ def _job(
         priority=PRIORITY_OF[request.priority],
         time_limit_s=request.time_limit_s,
         max_attempts=request.max_attempts,
+        retry_exit_codes=[list(pair) for pair in read_ranges(request.retry_exit_codes)],
+        not_before=request.not_before,
+        wish=Wish.HOLD if request.hold else Wish.RUN,
         submitted_at=now,
         queued_at=now,
     )
@@ -189,6 +223,82 @@ def _check_fields(request: JobRequest) -> None:
             hint="Put the bytes into a file.",
             field="command",
         )
+
+
+def _check_conditions(request: JobRequest, now: datetime) -> None:
+    _check_range("max_running", request.max_running, 1, MAX_ARRAY)
+    if request.max_running is not None and request.array_size is None:
+        raise Rejected(
+            "jobs.throttle_without_array",
+            "Only an array can limit how many of its members run at once.",
+            hint="Give array_size too.",
+            field="max_running",
+        )
+    if request.not_before is not None and request.not_before > now + LATEST_START:
+        raise Rejected(
+            "jobs.start_too_late",
+            "A job can be scheduled at most 366 days ahead.",
+            field="not_before",
+        )
+    try:
+        read_ranges(request.retry_exit_codes)
+    except ValueError as error:
+        raise Rejected(
+            "jobs.exit_codes_invalid",
+            str(error),
+            hint="Write 75 or 100-110.",
+            field="retry_exit_codes",
+        ) from error
+
+
+def _awaited(principal: Principal, request: JobRequest) -> dict[Job, Need]:
+    """The jobs that this one waits for; of one that is named twice the stronger need counts."""
+    named = [("after_any", ref, Need.ANY) for ref in request.after_any]
+    named += [("after_ok", ref, Need.OK) for ref in request.after_ok]
+    rows = len(named) * (request.array_size or 1)
+    if len(named) > MAX_DEPENDENCIES or rows > MAX_DEPENDENCY_ROWS:
+        raise Rejected(
+            "jobs.too_many_dependencies",
+            f"The submission waits for {len(named)} jobs; at most {MAX_DEPENDENCIES} are allowed, "
+            f"and {MAX_DEPENDENCY_ROWS} over all members of an array.",
+            hint="Wait for one job that waits for the others.",
+            field=named[-1][0],
+        )
+    awaited = {}
+    for name, ref, need in named:
+        job = _seen(principal, ref) if _storable(ref) else None
+        if job is None:
+            raise Rejected(
+                "jobs.dependency_unknown",
+                f"There is no job {ref[:100]!r} that you may see.",
+                hint="Name it by its id or as project/number.",
+                field=name,
+            )
+        awaited[job] = need
+    return awaited
+
+
+def _seen(principal: Principal, ref: str) -> Job | None:
+    try:
+        return access_job(principal, ref, need=Scope.JOBS_READ)
+    except (Forbidden, NotFound):
+        return None
+
+
+def _verdict(
+    request: JobRequest, project_id: str, awaited: dict[Job, Need], now: datetime
+) -> Waits | None:
+    """What a job waits for besides room, said from the first moment."""
+    conditions = Conditions(
+        request.hold,
+        tuple(
+            Awaited(dependency_name(on, project_id), need, JobState(on.state))
+            for on, need in awaited.items()
+        ),
+        request.not_before,
+    )
+    verdict = judge(conditions, now)
+    return verdict if isinstance(verdict, Waits) else None
 
 
 def _storable(text: str) -> bool:

@@ -15,6 +15,7 @@ from portal.cli.output import show_json, show_pairs, show_table
 from portal.cli.quantities import (
     compute_milli,
     memory_mib,
+    moment,
     seconds,
     show_compute,
     show_memory,
@@ -60,7 +61,25 @@ def submit(
     array: Annotated[
         int | None, typer.Option(help="So many jobs, told apart by GPUCOMMONS_ARRAY_INDEX.")
     ] = None,
+    max_running: Annotated[
+        int | None, typer.Option(help="So many members of the array run at once.")
+    ] = None,
     max_attempts: Annotated[int | None, typer.Option(help="Tries in all.")] = None,
+    retry_exit_codes: Annotated[
+        str | None, typer.Option(help="Try again after these exit codes: 75,100-110.")
+    ] = None,
+    not_before: Annotated[
+        str | None, typer.Option(help="Start not before 2026-03-31T14:00:00Z.")
+    ] = None,
+    after_ok: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Start after this job has succeeded; several times."),
+    ] = None,
+    after_any: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Start after this job has ended; several times."),
+    ] = None,
+    hold: Annotated[bool, typer.Option("--hold", help="Wait until it is released.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit as 'wait'.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -77,7 +96,13 @@ def submit(
         "priority": priority,
         "time_limit_s": None if time_limit is None else seconds(time_limit, "--time-limit"),
         "array_size": array,
+        "max_running": max_running,
         "max_attempts": max_attempts,
+        "retry_exit_codes": retry_exit_codes.split(",") if retry_exit_codes else None,
+        "not_before": None if not_before is None else moment(not_before, "--not-before"),
+        "after_ok": after_ok or None,
+        "after_any": after_any or None,
+        "hold": hold or None,
     }
     body = {field: value for field, value in wanted.items() if value is not None}
     with Portal() as portal:
@@ -201,6 +226,30 @@ def cancel(job_id: JobId, as_json: Json = False) -> None:
         typer.echo(f"{after['id']} {after['state']}")
     else:
         typer.echo(f"{after['id']} {after['state']}, is being cancelled")
+
+
+def hold(job_id: JobId, as_json: Json = False) -> None:
+    """Keep a waiting job from starting until it is released."""
+    _change(job_id, "hold", as_json=as_json)
+
+
+def release(job_id: JobId, as_json: Json = False) -> None:
+    """Let a held job start again."""
+    _change(job_id, "release", as_json=as_json)
+
+
+def rerun(job_id: JobId, as_json: Json = False) -> None:
+    """Submit the request of an earlier job as a new one."""
+    _change(job_id, "rerun", as_json=as_json)
+
+
+def _change(job_id: str, change: str, *, as_json: bool) -> None:
+    with Portal() as portal:
+        after = portal.post(f"/jobs/{job_id}/{change}", None, key=str(uuid.uuid4()))
+    if as_json:
+        show_json(after)
+    else:
+        typer.echo(after["id"])
 
 
 def _copy_log(portal: Portal, job_id: str, attempt: int | None, *, wait_ms: int) -> None:

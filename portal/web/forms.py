@@ -92,6 +92,37 @@ class SubmitForm(Plain):
         max_value=10_000,
         help_text="So many jobs, told apart by GPUCOMMONS_ARRAY_INDEX. Empty: one job.",
     )
+    max_running = forms.IntegerField(
+        label="Members at once",
+        required=False,
+        min_value=1,
+        max_value=10_000,
+        help_text="So many of the array run at once. Empty: as many as there is room for.",
+    )
+    retry_exit_codes = forms.CharField(
+        label="Exit codes to try again",
+        required=False,
+        max_length=400,
+        help_text="As 75, 100-110. After 10 s, then 20 s, up to 10 minutes.",
+    )
+    not_before = forms.DateTimeField(
+        label="Start not before (UTC)",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
+    )
+    after_ok = forms.CharField(
+        label="After these jobs succeed",
+        required=False,
+        max_length=4_000,
+        help_text="Short names as vision/12, separated by commas.",
+    )
+    after_any = forms.CharField(
+        label="After these jobs end",
+        required=False,
+        max_length=4_000,
+        help_text="However they end.",
+    )
     env = forms.CharField(
         label="Environment",
         required=False,
@@ -117,6 +148,15 @@ class SubmitForm(Plain):
         if not words:
             raise ValidationError("There is no command to run.")
         return words
+
+    def clean_retry_exit_codes(self) -> tuple[str, ...]:
+        return _listed(self.cleaned_data["retry_exit_codes"])
+
+    def clean_after_ok(self) -> tuple[str, ...]:
+        return _listed(self.cleaned_data["after_ok"])
+
+    def clean_after_any(self) -> tuple[str, ...]:
+        return _listed(self.cleaned_data["after_any"])
 
     def clean_env(self) -> dict[str, str]:
         env = {}
@@ -263,6 +303,11 @@ class AuditForm(Plain):
     def __init__(self, *args: Any, projects: Sequence[str], **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields["project"].choices = choices(projects, empty=str(_("All")))  # type: ignore[attr-defined]
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def gib_to_mib(value: Decimal | None) -> int | None:

@@ -3,6 +3,7 @@
 import threading
 import time
 
+import pytest
 from django.db import connection
 
 from jobs.services.cancel import cancel_job
@@ -180,3 +181,74 @@ def test_submitting_and_reading_take_few_queries(here, django_assert_max_num_que
         accepted = submit(client, **{"Idempotency-Key": "k1"})
     with django_assert_max_num_queries(11):
         client.get(f"/api/v1/jobs/{accepted.json()['id']}")
+
+
+def test_conditions_are_sent_read_and_changed(here):
+    here.job(array_size=3)
+    program = here.program("member")
+    sent = {
+        "project": "vision",
+        "command": ["true"],
+        "array_size": 2,
+        "max_running": 1,
+        "retry_exit_codes": [75, "100-110"],
+        "not_before": "2026-12-24T18:00:00+01:00",
+        "after_ok": ["vision/1"],
+        "after_any": ["vision/2"],
+        "hold": True,
+    }
+
+    accepted = program.post("/api/v1/jobs", sent, content_type="application/json").json()
+    address = f"/api/v1/jobs/{accepted['job_ids'][0]}"
+    read = program.get(address).json()
+    released = program.post(f"{address}/release", {}, content_type="application/json").json()
+    held = program.post(f"{address}/hold", {}, content_type="application/json").json()
+
+    assert read["retry_exit_codes"] == ["75", "100-110"]
+    assert read["not_before"] == "2026-12-24T17:00:00Z"
+    assert [(one["short_name"], one["need"]) for one in read["dependencies"]] == [
+        ("vision/2", "any"),
+        ("vision/1", "ok"),
+    ]
+    assert (read["wish"], read["wait_code"], read["array_max_running"]) == ("hold", "jobs.held", 1)
+    assert (released["wish"], released["wait_code"]) == ("run", "jobs.waits_for_jobs")
+    assert held["wait_code"] == "jobs.held"
+    assert program.get(f"/api/v1/arrays/{accepted['id']}").json()["max_running"] == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("not_before", "2026-12-24T18:00:00"),
+        ("not_before", "soon"),
+        ("not_before", 5),
+        ("hold", "true"),
+        ("retry_exit_codes", [True]),
+        ("retry_exit_codes", ["x"]),
+        ("retry_exit_codes", "75"),
+        ("after_ok", "vision/1"),
+        ("after_ok", ["a\0b"]),
+        ("max_running", 1),
+    ],
+)
+def test_a_condition_of_the_wrong_kind_is_refused_by_its_name(here, field, value):
+    answer = here.program("member").post(
+        "/api/v1/jobs",
+        {"project": "vision", "command": ["true"], field: value},
+        content_type="application/json",
+    )
+
+    assert answer.status_code == 422
+    assert answer.json()["field"].startswith(field)
+
+
+def test_a_job_is_run_again(here):
+    job_id = here.job(name="again")
+    program = here.program("member")
+
+    accepted = program.post(
+        f"/api/v1/jobs/{job_id}/rerun", {}, content_type="application/json"
+    ).json()
+
+    assert program.get(f"/api/v1/jobs/{accepted['id']}").json()["name"] == "again"
+    assert accepted["number"] == 2

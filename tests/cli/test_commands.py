@@ -232,3 +232,37 @@ def test_wrong_use_exits_with_two(stub, words):
 
     assert result.exit_code == 2
     assert stub.calls == []
+
+
+def test_submit_sends_what_a_job_waits_for(stub):
+    stub.will(Answer(ACCEPTED, status=201))
+
+    run(
+        *("submit", "--project", "vision", "--array", 9, "--max-running", 2),
+        *("--after-ok", "vision/1", "--after-ok", "vision/2", "--after-any", "vision/3"),
+        *("--not-before", "2026-12-24", "--retry-exit-codes", "75,100-110", "--hold"),
+        *("--", "true"),
+    )
+
+    assert stub.calls[0].body == {
+        "project": "vision",
+        "command": ["true"],
+        "array_size": 9,
+        "max_running": 2,
+        "after_ok": ["vision/1", "vision/2"],
+        "after_any": ["vision/3"],
+        "not_before": "2026-12-24T00:00:00+00:00",
+        "retry_exit_codes": ["75", "100-110"],
+        "hold": True,
+    }
+
+
+@pytest.mark.parametrize("change", ["hold", "release", "rerun"])
+def test_a_job_is_changed_by_its_short_name(stub, change):
+    stub.will(Answer({**JOB, "id": "j2"}))
+
+    result = run(change, "vision/12")
+
+    assert (result.exit_code, result.stdout) == (0, "j2\n")
+    assert stub.calls[0].path == f"/api/v1/jobs/vision/12/{change}"
+    assert stub.calls[0].headers["Idempotency-Key"]

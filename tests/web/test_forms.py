@@ -183,3 +183,35 @@ def test_prices_are_published_on_their_page(here):
 
     assert "3.00 EUR" in answer.content.decode()
     assert wrong.status_code == 422
+
+
+def test_the_form_takes_conditions_and_the_page_tells_them(here):
+    here.job()
+    browser = here.browser("member")
+    wishes = {
+        "after_ok": "vision/1",
+        "retry_exit_codes": "75, 100-110",
+        "not_before": "2026-12-24T18:00",
+    }
+
+    address = browser.post("/submit", {**FORM, **wishes}).headers["Location"]
+    shown = browser.get(address).content.decode()
+    refused = browser.post("/submit", {**FORM, "key": "k2", "after_any": "vision/99"})
+
+    assert "Waits for vision/1 to succeed." in shown
+    assert "exit code 75, 100-110" in shown
+    assert "There is no job &#x27;vision/99&#x27;" in refused.content.decode()
+
+
+def test_a_waiting_job_is_held_and_released(here):
+    address = f"/jobs/{here.job()}"
+    browser = here.browser("member")
+
+    browser.post(f"{address}/hold")
+    held = browser.get(address).content.decode()
+    browser.post(f"{address}/release")
+    released = browser.get(address).content.decode()
+
+    assert "Held by a person" in held
+    assert ">Release<" in held
+    assert ">Hold<" in released

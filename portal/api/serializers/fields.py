@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -63,6 +66,54 @@ class TextMap(serializers.DictField):
         for name in value:
             names.run_validation(name)
         return value
+
+
+class Flag(serializers.BooleanField):
+    """A JSON truth value, no text that looks like one."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class Moment(serializers.DateTimeField):
+    """RFC 3339 with its distance from UTC: a time of the clock on the wall says too little."""
+
+    default_error_messages = {"naive": "Say the distance from UTC, as in 2026-03-31T14:00:00Z."}
+
+    def to_internal_value(self, value: Any) -> datetime:
+        if isinstance(value, str) and parse_moment(value) is None:
+            self.fail("naive")
+        moment: datetime = super().to_internal_value(value)
+        return moment
+
+
+def parse_moment(text: str) -> datetime | None:
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        return None
+    return moment if moment is not None and moment.tzinfo is not None else None
+
+
+@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
+class ExitCode(Text):
+    """A whole number or a range as text."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=20, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        if isinstance(data, int) and not isinstance(data, bool):
+            data = str(data)
+        return super().to_internal_value(data)
+
+
+class ExitCodes(serializers.ListField):
+    """``75`` and ``"100-110"``, as texts."""
+
+    child = ExitCode()
 
 
 class MoneyOut(Output):

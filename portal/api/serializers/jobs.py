@@ -6,9 +6,20 @@ from typing import Any
 
 from rest_framework import serializers
 
+from jobs.domain.readiness import Need
 from jobs.domain.states import Form, JobState, PriorityClass, Wish
 from jobs.selectors import ArrayView, JobDetail, JobRow
-from portal.api.serializers.fields import Input, MoneyOut, Output, Text, TextMap, Whole
+from portal.api.serializers.fields import (
+    ExitCodes,
+    Flag,
+    Input,
+    Moment,
+    MoneyOut,
+    Output,
+    Text,
+    TextMap,
+    Whole,
+)
 
 
 class JobIn(Input):
@@ -36,6 +47,28 @@ class JobIn(Input):
     array_size = Whole(
         required=False, allow_null=True, help_text="members, told apart by GPUCOMMONS_ARRAY_INDEX"
     )
+    max_running = Whole(
+        required=False, allow_null=True, help_text="so many members of the array run at once"
+    )
+    retry_exit_codes = ExitCodes(
+        required=False,
+        max_length=64,
+        help_text="exit codes that are tried again, as 75 or 100-110, after 10 s, 20 s ... 10 min",
+    )
+    not_before = Moment(required=False, allow_null=True, help_text="it starts not before")
+    after_ok = serializers.ListField(
+        child=Text(max_length=60),
+        required=False,
+        max_length=100,
+        help_text="jobs that must have succeeded, by id or short name",
+    )
+    after_any = serializers.ListField(
+        child=Text(max_length=60),
+        required=False,
+        max_length=100,
+        help_text="jobs that must have ended, by id or short name",
+    )
+    hold = Flag(required=False, help_text="wait until somebody releases it")
 
 
 class JobFilterIn(Input):
@@ -173,11 +206,24 @@ class UseOut(Output):
     cost = MoneyOut()
 
 
+class DependencyOut(Output):
+    """Another job that this one waits or waited for; only those that the caller may see."""
+
+    job_id = serializers.CharField()
+    short_name = serializers.CharField()
+    need = serializers.ChoiceField([need.value for need in Need])
+    state = serializers.ChoiceField([state.value for state in JobState])
+
+
 class JobRestOut(Output):
     command = serializers.ListField(child=serializers.CharField())
     env_names = serializers.ListField(child=serializers.CharField())
     time_limit_s = serializers.IntegerField(allow_null=True)
     max_attempts = serializers.IntegerField()
+    retry_exit_codes = serializers.ListField(child=serializers.CharField())
+    not_before = serializers.DateTimeField(allow_null=True)
+    dependencies = DependencyOut(many=True)
+    array_max_running = serializers.IntegerField(allow_null=True)
     usage = UseOut()
     attempts = AttemptOut(many=True)
     transitions = TransitionOut(many=True)
@@ -201,6 +247,7 @@ class ArrayOut(Output):
     kind = serializers.SerializerMethodField()
     project_id = serializers.CharField()
     size = serializers.IntegerField()
+    max_running = serializers.IntegerField(allow_null=True)
     state = serializers.ChoiceField([state.value for state in JobState])
     counts = serializers.DictField(child=serializers.IntegerField())
     submitted_at = serializers.DateTimeField()

@@ -11,6 +11,8 @@ from rest_framework.response import Response
 from jobs import selectors
 from jobs.domain.states import Form, JobState, PriorityClass
 from jobs.services.cancel import cancel_job
+from jobs.services.conditions import hold_job, release_job
+from jobs.services.rerun import rerun_job
 from jobs.services.submit import JobRequest, Submitted, submit_job
 from portal.api.base import View, answer_once
 from portal.api.schema import IDEMPOTENCY_KEY, JOB_REF, problems
@@ -107,13 +109,70 @@ class CancelJob(View):
         return answer_once(request, principal, effect)
 
 
+class HoldJob(View):
+    @extend_schema(
+        operation_id="jobs_hold",
+        parameters=[JOB_REF, IDEMPOTENCY_KEY],
+        request=None,
+        responses={200: JobOut, **problems(401, 403, 404, 409, 422, 503)},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        """Keep a waiting job from starting until it is released."""
+        principal = self.principal
+
+        def effect() -> Answer:
+            job_id = hold_job(principal=principal, job_id=ref, now=utc_now())
+            return Answer(200, dict(JobOut(selectors.job_detail(principal, job_id)).data))
+
+        return answer_once(request, principal, effect)
+
+
+class ReleaseJob(View):
+    @extend_schema(
+        operation_id="jobs_release",
+        parameters=[JOB_REF, IDEMPOTENCY_KEY],
+        request=None,
+        responses={200: JobOut, **problems(401, 403, 404, 409, 422, 503)},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        """Let a held job start again."""
+        principal = self.principal
+
+        def effect() -> Answer:
+            job_id = release_job(principal=principal, job_id=ref, now=utc_now())
+            return Answer(200, dict(JobOut(selectors.job_detail(principal, job_id)).data))
+
+        return answer_once(request, principal, effect)
+
+
+class RerunJob(View):
+    @extend_schema(
+        operation_id="jobs_rerun",
+        parameters=[JOB_REF, IDEMPOTENCY_KEY],
+        request=None,
+        responses={201: AcceptedJobOut, **problems(401, 403, 404, 409, 422, 429, 503)},
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        """Submit the same request as a new job; what the old one waited for is left out."""
+        principal = self.principal
+
+        def effect() -> Answer:
+            accepted = rerun_job(principal=principal, job_id=ref, now=utc_now())
+            return Answer(201, accepted_json(accepted))
+
+        return answer_once(request, principal, effect)
+
+
+_LISTS = ("command", "retry_exit_codes", "after_ok", "after_any")
+
+
 def job_request(body: dict[str, Any]) -> JobRequest:
     """What was sent, without the project; what was not sent has the service's default."""
     sent = {name: value for name, value in body.items() if value is not None and name != "project"}
     return JobRequest(
         **{
             **sent,
-            "command": tuple(sent["command"]),
+            **{name: tuple(sent[name]) for name in _LISTS if name in sent},
             "form": Form(sent.get("form", Form.ANY)),
             "priority": PriorityClass(sent.get("priority", PriorityClass.NORMAL)),
         }

@@ -11,9 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.domain.states import ACTIVE, TERMINAL, JobState
+from jobs.domain.states import ACTIVE, TERMINAL, JobState, Wish
 from jobs.selectors import array_view, job_detail, job_page
 from jobs.services.cancel import cancel_array, cancel_job
+from jobs.services.conditions import hold_job, release_job
 from portal.accounts.access import Principal, access_project
 from portal.accounts.roles import Scope
 from portal.accounts.selectors import projects_of
@@ -75,6 +76,7 @@ def one_job(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
     detail = job_detail(principal, ref)
     row = detail.row
     ended = row.state in TERMINAL
+    may_write = not ended and _may_write(principal, row.project_id)
     return render(
         request,
         "web/job.html",
@@ -85,7 +87,9 @@ def one_job(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
             "newest": detail.attempts[-1] if detail.attempts else None,
             "command_line": shlex.join(detail.command),
             "ended": ended,
-            "may_cancel": not ended and row.wish == "run" and _may_write(principal, row.project_id),
+            "may_cancel": may_write and row.wish != Wish.CANCEL,
+            "may_hold": may_write and row.state == JobState.QUEUED and row.wish == Wish.RUN,
+            "may_release": may_write and row.state == JobState.QUEUED and row.wish == Wish.HOLD,
         },
     )
 
@@ -95,6 +99,22 @@ def one_job(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
 def cancel(request: HttpRequest, principal: Principal, ref: str) -> HttpResponse:
     job_id = cancel_job(principal=principal, job_id=ref, now=utc_now())
     messages.success(request, "The job is being cancelled.")
+    return redirect("web:job", ref=job_id)
+
+
+@require_POST
+@page
+def hold(request: HttpRequest, principal: Principal, ref: str) -> HttpResponse:
+    job_id = hold_job(principal=principal, job_id=ref, now=utc_now())
+    messages.success(request, "The job is held until somebody releases it.")
+    return redirect("web:job", ref=job_id)
+
+
+@require_POST
+@page
+def release(request: HttpRequest, principal: Principal, ref: str) -> HttpResponse:
+    job_id = release_job(principal=principal, job_id=ref, now=utc_now())
+    messages.success(request, "The job may start again.")
     return redirect("web:job", ref=job_id)
 
 

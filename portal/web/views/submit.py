@@ -106,6 +106,11 @@ def _submitted(request: HttpRequest, principal: Principal, form: SubmitForm) -> 
         time_limit_s=None if limit is None else limit * 60,
         max_attempts=data["max_attempts"] or JobRequest.max_attempts,
         array_size=data["array_size"],
+        max_running=data["max_running"],
+        retry_exit_codes=data["retry_exit_codes"],
+        not_before=data["not_before"],
+        after_ok=data["after_ok"],
+        after_any=data["after_any"],
     )
 
     def effect() -> Answer:
@@ -151,6 +156,7 @@ def _initial(request: HttpRequest, principal: Principal, projects: list[str]) ->
         "priority": row.priority,
         "time_limit_min": detail.time_limit_s and max(1, detail.time_limit_s // 60),
         "max_attempts": detail.max_attempts,
+        "retry_exit_codes": ", ".join(detail.retry_exit_codes),
     }
 
 

@@ -20,6 +20,8 @@ ENDS = [
 ALLOWED = {
     (QUEUED, "admitted"): STARTING,
     (QUEUED, "cancelled"): JobState.CANCELLED,
+    (QUEUED, "held"): QUEUED,
+    (QUEUED, "released"): QUEUED,
     (STARTING, "started"): RUNNING,
     **{(STARTING, event): state for event, state in ENDS},
     **{(RUNNING, event): state for event, state in ENDS},
