@@ -86,6 +86,7 @@ class Leases:
                 "the agent is stopping",
                 hint="try again when it is back",
             )
+        self._check_record(spec)
         with self._lock(spec.lease_id):
             action, lease = self._take_order(spec)
             if lease.observed is Observed.REFUSED and lease.desired is Desired.RUNNING:
@@ -97,6 +98,18 @@ class Leases:
                 lease = self._settle_locked(lease)
             crash.point("agent.answer.ready")
             return report(lease)
+
+    def _check_record(self, spec: LeaseSpec) -> None:
+        """A start that another record may have obeyed already must not be obeyed again."""
+        meant = spec.stream_id
+        if spec.desired is Desired.RUNNING and meant not in (None, self._store.stream_id):
+            raise Refused(
+                409,
+                "agent.other_record",
+                "the order is meant for a record that this node no longer has",
+                field="stream_id",
+                hint="reconcile the node first",
+            )
 
     def _take_order(self, spec: LeaseSpec) -> tuple[Action, Lease]:
         body = rules.canonical(spec)

@@ -146,6 +146,9 @@ class LeaseSpec(Message):
     slice: SliceSpec | None = None
     process: ProcessSpec | None = None
     labels: dict[str, str] = Field(default_factory=dict, description="job, project: for people")
+    stream_id: str | None = Field(
+        default=None, description="the record that a start is meant for; another one refuses it"
+    )
 
 
 class EndReason(StrEnum):

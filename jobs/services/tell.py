@@ -17,7 +17,8 @@ from portal.core.locks import guarded
 from portal.fleet import services as fleet
 
 _log = structlog.get_logger(__name__)
-STALE = "agent.stale_generation"
+#: A newer order is known there, or the node lost its record: reconciliation sees to it.
+NOT_NOW = frozenset({"agent.stale_generation", "agent.other_record"})
 
 
 def tell_lease(engine: Engine, lease_id: str, *, now: datetime) -> None:
@@ -67,7 +68,7 @@ def _refused(
     engine: Engine, node: NodeTarget, spec: LeaseSpec, refusal: EngineRejected, *, now: datetime
 ) -> None:
     """A node that will not start a lease is told that it is absent before the slice is free."""
-    if refusal.code == STALE:
+    if refusal.code in NOT_NOW:
         return
     if spec.desired is Desired.ABSENT:
         raise refusal

@@ -203,6 +203,17 @@ def test_a_refusal_is_final_told_and_repeated(node: Node) -> None:
     assert node.leases.apply(absent("L", 2)).observed is Observed.REFUSED
 
 
+def test_a_start_meant_for_another_record_is_refused_and_leaves_nothing(node: Node) -> None:
+    meant_elsewhere = running("L", node.share, "true").model_copy(update={"stream_id": "lost"})
+    with pytest.raises(Refused) as refused:
+        node.leases.apply(meant_elsewhere)
+    assert refused.value.problem.code == "agent.other_record"
+    assert node.store.lease("L") is None
+    meant_here = meant_elsewhere.model_copy(update={"stream_id": node.store.stream_id})
+    node.leases.apply(meant_here)
+    assert ended(node, "L").exit_code == 0
+
+
 def test_a_slice_is_free_when_its_end_is_told(node: Node) -> None:
     whole = SliceSpec(
         gpu_uuid=node.share, kind=SliceKind.WHOLE, memory_mib=143155, compute_milli=1000

@@ -151,6 +151,9 @@ class FakeEngine(Engine):
         self.specs.append(spec)
         leases = self.node(node.node_id).leases
         known = leases.get(spec.lease_id)
+        here = self.node(node.node_id).stream_id
+        if spec.desired is Desired.RUNNING and spec.stream_id not in {None, here}:
+            raise EngineRejected("agent.other_record", "meant for a record that is gone")
         if known is not None and spec.generation < known.generation:
             raise EngineRejected("agent.stale_generation", "older than what is known")
         if known is None:

@@ -337,6 +337,22 @@ def test_a_message_that_comes_again_later_orders_nothing(desk):
     assert desk.engine.world[desk.attempts(job_id)[0].lease_id].starts == 1
 
 
+def test_an_order_obeyed_in_a_record_that_is_lost_is_not_obeyed_again(transactional_db):
+    desk = Desk(SlowToAnswer())
+    job_id = desk.admitted()
+    lease_id = desk.lease_of(job_id)
+    with pytest.raises(EngineTransient):
+        desk.deliver()
+    desk.engine.begin(lease_id)
+    desk.engine.lose_record(desk.node_id)
+    desk.deliver()
+    assert desk.engine.world[lease_id].starts == 1
+    desk.reconcile()
+    assert desk.job(job_id).state == "QUEUED"
+    assert desk.engine.world[lease_id].starts == 1
+    desk.assert_nothing_held()
+
+
 # ---- reconcile ------------------------------------------------------------------------------
 
 
@@ -404,7 +420,6 @@ def test_a_lease_that_arrives_while_it_is_given_up_is_freed_only_when_its_proces
     job_id = desk.admitted()
     desk.engine.stops_at_once = False
     listed = desk.engine.leases(desk.target)
-    desk.engine.lose_record(desk.node_id)
     desk.deliver()
     lease_id = desk.lease_of(job_id)
     desk.engine.begin(lease_id)
