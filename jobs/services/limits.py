@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from jobs.scheduling.schedule import schedule, smallest_equivalent
 from jobs.scheduling.view import ClusterView, Level, QueuedJob
@@ -43,7 +44,7 @@ class LimitPreview:
         return sum(holder.above for holder in self.holders)
 
 
-def preview_limit(owner_id: str, limit_milli: int | None) -> LimitPreview:
+def preview_limit(owner_id: str, limit_milli: int | None, *, now: datetime) -> LimitPreview:
     """What would change for the jobs below a tenant or project if its limit were another."""
     projects = project_ids_below(owner_id)
     held = held_in_projects(projects)
@@ -55,7 +56,7 @@ def preview_limit(owner_id: str, limit_milli: int | None) -> LimitPreview:
         above = limit_milli is not None and total > limit_milli
         holders.append(Holder(names[attempt_id], milli, above))
     gpus = gpu_states()
-    queue = queue_head(QUEUE_READ)
+    queue = queue_head(QUEUE_READ, now).jobs
     levels = levels_above(queue)
     own = {job.job_id: job for job in queue if job.project_id in projects}
     changed = {

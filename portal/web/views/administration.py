@@ -159,7 +159,7 @@ def _quota(
         del form.fields["queued_limit"]
     preview = None
     if request.method == "POST" and form.is_valid() and "preview" in request.POST:
-        preview = preview_limit(owner_id, form.limit_milli)
+        preview = preview_limit(owner_id, form.limit_milli, now=utc_now())
     elif request.method == "POST" and form.is_valid():
         try:
             set_limit(
