@@ -24,7 +24,7 @@ from benchmarks.api import Failed
 from benchmarks.embedded import end_as_interrupted, end_process, free_port
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "sinfo", "scancel", "munged")
-CPUS = 8
+CPUS = 64
 READY_S = 30
 STOP_S = 20
 _POLL_S = 0.02
@@ -32,14 +32,14 @@ _LOG_TAIL = 2_000
 
 SETTINGS = {
     # A batch job may start at once; the default waits 3 s for a prolog. The queue is looked at
-    # without a pause after each change (microseconds), deep enough for the whole burst.
+    # every second and without a pause after a change, deep enough for the whole burst.
     "SchedulerType": "sched/builtin",
     "SchedulerParameters": (
         "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,default_queue_depth=1000,"
         "sched_max_job_start=0"
     ),
-    # A job takes one CPU. The node claims eight, whatever the machine has, so that about as many
-    # jobs run at once as the simulated GPUs hold.
+    # A job takes one CPU. The node claims many, whatever the machine has: Slurm fills them about
+    # once a second, so that fewer would bound its throughput (8 CPUs: 8 jobs a second).
     "SelectType": "select/cons_tres",
     "SelectTypeParameters": "CR_CPU",
     "SlurmdParameters": "config_overrides",
