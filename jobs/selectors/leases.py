@@ -76,7 +76,7 @@ def _order(attempt: Attempt, lease: LeaseView) -> LeaseOrder:
                 stop_grace_s=DEFAULT_GRACE_S,
             ),
             labels=labels,
-            stream_id=node.stream_id,
+            stream_id=lease.node_stream_id,
         )
     return LeaseOrder(NodeTarget(lease.node_id, lease.node_address), lease.node_name, spec)
 

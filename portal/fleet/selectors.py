@@ -24,6 +24,7 @@ class LeaseView:
     node_id: str
     node_name: str
     node_address: str
+    node_stream_id: str
     node_seen_at: datetime | None
     gpu_id: str
     gpu_uuid: str
@@ -283,6 +284,7 @@ def _lease_views(leases: QuerySet[Lease]) -> list[LeaseView]:
             node_id=lease.node_id,
             node_name=lease.node.name,
             node_address=lease.node.address,
+            node_stream_id=lease.node.stream_id,
             node_seen_at=lease.node.last_seen_at,
             gpu_id=lease.gpu_id,
             gpu_uuid=lease.gpu.uuid,
