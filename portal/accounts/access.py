@@ -170,6 +170,15 @@ def access_platform(principal: Principal, *, need: Scope) -> None:
     _require(principal, scopes, need, "on the platform")
 
 
+def access_whole_platform(principal: Principal) -> None:
+    """For what could make the caller more than they are: users and their ways to sign in.
+
+    Only an administrator of the platform, in a session or with a token that carries every scope.
+    """
+    for scope in Scope:
+        access_platform(principal, need=scope)
+
+
 def every_scope_of(principal: Principal) -> frozenset[Scope]:
     """Give all that the caller may do somewhere: the most that a token of theirs may carry."""
     return principal.narrowed(_scopes_of_roles(principal, Q()) | SCOPES_OF_EVERYBODY)

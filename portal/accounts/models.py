@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models import Q
+from django.utils.crypto import salted_hmac
 
 from portal.accounts.roles import Role
 from portal.core.ids import new_id
@@ -23,6 +24,7 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     is_platform_admin = models.BooleanField(default=False)
     created_at = models.DateTimeField()
+    session_generation = models.PositiveIntegerField(default=0)
 
     USERNAME_FIELD = "name"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -30,6 +32,15 @@ class User(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.name
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """Sessions end with the password, and with the generation, which services raise."""
+        return salted_hmac(
+            "portal.accounts.sessions",
+            f"{self.session_generation}:{self.password}",
+            secret=secret,
+            algorithm="sha256",
+        ).hexdigest()
 
 
 class Tenant(models.Model):
@@ -106,3 +117,39 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+
+
+class PasswordLink(models.Model):
+    """The right to set a user's password once; only a keyed digest of the link is kept."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+
+class Invitation(models.Model):
+    """A role in one place for whoever holds the link, once; only a keyed digest is kept."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    digest = models.CharField(max_length=64, unique=True)
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="+")
+    tenant = models.ForeignKey(Tenant, null=True, on_delete=models.CASCADE, related_name="+")
+    role = models.CharField(max_length=20, choices=[(role.value, role.value) for role in Role])
+    email = models.EmailField(blank=True)
+    invited_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    accepted_by = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(project__isnull=True) ^ Q(tenant__isnull=True),
+                name="invitation_to_one_place",
+            )
+        ]

@@ -26,6 +26,7 @@ _SLUG = re.compile(r"[a-z](?:[a-z0-9-]{0,29}[a-z0-9])?")
 _DEEPEST_PATH = 1000
 LONGEST_NAME = 100
 LONGEST_USER_NAME = 150
+LONGEST_PASSWORD = 1000
 
 
 def create_tenant(
@@ -169,23 +170,21 @@ def create_user(
     actor: Actor,
     name: str,
     email: str,
-    password: str,
+    password: str | None,
     is_platform_admin: bool = False,
     now: datetime,
 ) -> str:
-    """Make a user who may sign in; give its id.
+    """Make a user; give its id. Without a password they sign in once a link has set one.
 
-    Raises ``accounts.user_taken`` or ``accounts.password_weak``.
+    Raises ``accounts.user_taken``, ``accounts.name_invalid`` or ``accounts.password_weak``.
     """
     check_name(name, longest=LONGEST_USER_NAME)
     user = User(name=name, email=email, is_platform_admin=is_platform_admin, created_at=now)
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise Rejected(
-            "accounts.password_weak", " ".join(error.messages), field="password"
-        ) from error
-    user.set_password(password)
+    if password is None:
+        user.set_unusable_password()
+    else:
+        check_password_strength(password, user)
+        user.set_password(password)
     with guarded():
         with _unique(Conflict("accounts.user_taken", f"There is a user {name!r}.", field="name")):
             user.save(force_insert=True)
@@ -281,6 +280,18 @@ def check_name(name: str, *, longest: int = LONGEST_NAME) -> None:
             f"A name has 1 to {longest} printable characters and no space at its ends.",
             field="name",
         )
+
+
+def check_password_strength(password: str, user: User) -> None:
+    """Refuse with ``accounts.password_weak`` what the validators of the settings refuse."""
+    try:
+        if "\0" in password or len(password) > LONGEST_PASSWORD:
+            raise ValidationError("A password has no NUL and at most 1000 characters.")
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Rejected(
+            "accounts.password_weak", " ".join(error.messages), field="password"
+        ) from error
 
 
 def _check_depth(path: str) -> None:

@@ -16,6 +16,7 @@ from portal.api.views import (
     prices,
     quotas,
     usage,
+    users,
 )
 from portal.api.views.description import description
 
@@ -60,5 +61,14 @@ urlpatterns = [
     path("gpus", fleet.Gpus.as_view(), name="gpus"),
     path("quotas/projects/<id:project>", quotas.ProjectQuota.as_view(), name="project-quota"),
     path("quotas/tenants/<id:tenant>", quotas.TenantQuota.as_view(), name="tenant-quota"),
+    path("users", users.Users.as_view(), name="users"),
+    path("users/<id:user_id>", users.OneUser.as_view(), name="user"),
+    path("users/<id:user_id>/deactivate", users.DeactivateUser.as_view(), name="user-deactivate"),
+    path("users/<id:user_id>/reactivate", users.ReactivateUser.as_view(), name="user-reactivate"),
+    path(
+        "users/<id:user_id>/password-link",
+        users.UserPasswordLink.as_view(),
+        name="user-password-link",
+    ),
     path("prices", prices.Prices.as_view(), name="prices"),
 ]

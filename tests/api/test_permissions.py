@@ -43,12 +43,17 @@ class Row:
         return f"{self.method} {self.name}"
 
 
+def platform(done):
+    return (401, 403, 403, 403, 403, 403, done, 403)
+
+
 def writers(done, *, page=False):
     return (302 if page else 401, 404, 403, done, done, done, done, done if page else 403)
 
 
 PLATFORM_PAGE = (302, 403, 403, 403, 403, 403, 200, 200)
 NODE_PATH = {"node_id": "none"}
+NOBODY = {"user_id": "none"}
 RESEARCH = {"tenant": "research"}
 VISION = {"project": "vision"}
 JOB_PATH = {"ref": "vision/1"}
@@ -102,6 +107,12 @@ ROWS = [
         (401, 404, 404, 404, 404, 204, 404, 403),
         {"tenant": "research", "user": "tenant_admin"},
     ),
+    Row("GET", "api:users", platform(200)),
+    Row("POST", "api:users", platform(422), body={}),
+    Row("GET", "api:user", platform(404), NOBODY),
+    Row("POST", "api:user-deactivate", platform(404), NOBODY),
+    Row("POST", "api:user-reactivate", platform(404), NOBODY),
+    Row("POST", "api:user-password-link", platform(404), NOBODY),
     Row("GET", "api:tokens", SIGNED_IN),
     Row("POST", "api:tokens", (401, *(422,) * 7), body={}),
     Row("DELETE", "api:token", (401, *(404,) * 7), {"token_id": "none"}),
@@ -185,6 +196,23 @@ ROWS = [
     Row("GET", "web:tokens", SIGNED_IN_PAGE),
     Row("POST", "web:tokens", (302, *(422,) * 7)),
     Row("POST", "web:token-revoke", (302, *(404,) * 7), {"token_id": "none"}),
+    Row("GET", "web:users", PLATFORM_PAGE),
+    Row("GET", "web:user-new", PLATFORM_PAGE),
+    Row("POST", "web:user-new", (302, 403, 403, 403, 403, 403, 422, 422)),
+    *[
+        Row(method, f"web:{name}", (302, 403, 403, 403, 403, 403, 404, 404), NOBODY)
+        for method, name in (
+            ("GET", "user"),
+            ("POST", "user-deactivate"),
+            ("POST", "user-reactivate"),
+            ("POST", "user-password-link"),
+        )
+    ],
+    Row("GET", "web:account", SIGNED_IN_PAGE),
+    Row("POST", "web:account-password", (302, *(422,) * 7)),
+    Row("GET", "web:password-link", (302,) * 8),
+    Row("GET", "web:password-new", (404,) * 8),
+    Row("POST", "web:password-new", (404,) * 8),
     Row("GET", "web:tenants", SIGNED_IN_PAGE),
     Row("GET", "web:tenant-new", (302, 403, 403, 403, 403, 403, 200, 200)),
     Row("POST", "web:tenant-new", (302, 403, 403, 403, 403, 403, 422, 422)),

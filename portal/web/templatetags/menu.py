@@ -16,7 +16,7 @@ register = template.Library()
 _PAGES_OF = {
     "jobs": {"jobs", "job"},
     "nodes": {"nodes", "node-drain", "node-lost"},
-    "tenants": {"audit", "tenants", "tenant", "tenant-new", "project", "users", "user"},
+    "tenants": {"audit", "tenants", "tenant", "tenant-new", "project", "users", "user", "user-new"},
     "quotas": {"quotas", "project-quota", "tenant-quota"},
 }
 
@@ -38,6 +38,8 @@ def teams_tabs(context: Context) -> list[dict[str, str]]:
         return []
     principal = principal_of_user(user)
     tabs = [{"name": "tenants", "url": "web:tenants", "label": _("Projects")}]
+    if principal.is_platform_admin:
+        tabs.append({"name": "users", "url": "web:users", "label": _("Users")})
     if Scope.PROJECT_ADMIN in every_scope_of(principal):
         tabs.append({"name": "audit", "url": "web:audit", "label": _("Audit")})
     return tabs

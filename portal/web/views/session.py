@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
-from django.core.cache import cache
 from django.http import HttpRequest
 
-TRIES = 8
-WITHIN_S = 300
+from portal.web.limits import WITHIN_S, Guesses
 
 
 class SignInForm(AuthenticationForm):
@@ -24,8 +21,8 @@ class SignInForm(AuthenticationForm):
         self.fields["username"].label = "Name"
 
     def clean(self) -> dict[str, Any]:
-        key = self._counter()
-        if cache.get(key, 0) >= TRIES:
+        guesses = self._guesses()
+        if guesses.spent:
             raise forms.ValidationError(
                 f"Too many wrong passwords. Wait {WITHIN_S // 60} minutes and try again.",
                 code="rate_limited",
@@ -33,17 +30,15 @@ class SignInForm(AuthenticationForm):
         try:
             cleaned = super().clean()
         except forms.ValidationError:
-            if not cache.add(key, 1, WITHIN_S):
-                cache.incr(key)
+            guesses.wrong()
             raise
-        cache.delete(key)
+        guesses.right()
         return cleaned
 
-    def _counter(self) -> str:
+    def _guesses(self) -> Guesses:
         name = str(self.cleaned_data.get("username", "")).casefold()
         address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
-        digest = hashlib.sha256(f"{name}\0{address}".encode(errors="replace")).hexdigest()
-        return f"sign-in:{digest}"
+        return Guesses("sign-in", name, address)
 
 
 class SignIn(LoginView):
