@@ -3,7 +3,7 @@ PORT ?= 8000
 DATA ?= var
 
 .DEFAULT_GOAL := setup
-.PHONY: setup run check test test-quick soak openapi lock format
+.PHONY: setup run check test test-quick soak openapi messages lock format
 
 setup:
 	@deploy/scripts/setup.sh
@@ -29,6 +29,10 @@ openapi: setup
 	@mkdir -p docs/reference
 	@.venv/bin/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
 	@.venv/bin/python manage.py error_reference
+
+messages: setup
+	@.venv/bin/python deploy/scripts/messages.py extract
+	@.venv/bin/python deploy/scripts/messages.py compile
 
 lock: setup
 	@deploy/scripts/lock.sh requirements

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv from the locked requirements and builds native/. Needs python3 >= 3.11 and a C
+# Makes .venv from the locked requirements, builds native/ and compiles the translations. Needs python3 >= 3.11 and a C
 # compiler; everything else comes from the package index. Does nothing when nothing has changed.
 #
 # .venv/.installed is written last and names what was installed where: without it, or when the
@@ -28,6 +28,15 @@ native() {
     fi
 }
 
+messages() {
+    for po in frontend/locale/*/LC_MESSAGES/django.po; do
+        mo=${po%.po}.mo
+        if [ ! -f "$mo" ] || [ "$po" -nt "$mo" ]; then
+            .venv/bin/python deploy/scripts/messages.py compile
+        fi
+    done
+}
+
 command -v "${CC:-cc}" >/dev/null || fail "needs a C compiler named ${CC:-cc} (on Debian: apt-get install gcc libc6-dev)"
 
 exec 9<.
@@ -39,6 +48,7 @@ content=$(cat requirements/uv.txt requirements/dev.txt pyproject.toml deploy/scr
 
 if [ -x .venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$content $place" ]; then
     native
+    messages
     exit
 fi
 
@@ -57,4 +67,5 @@ echo "setup: installing the locked requirements into .venv"
 .venv/bin/uv pip sync --quiet --python .venv/bin/python --require-hashes requirements/dev.txt
 .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 native
+messages
 echo "$content $place" >$stamp

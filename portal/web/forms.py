@@ -15,10 +15,17 @@ from jobs.domain.states import Form, PriorityClass
 from portal.web.base import choices
 
 _FORM_LABELS = {
-    Form.ANY: "Whatever fits best",
-    Form.WHOLE: "A whole GPU",
-    Form.SHARE: "A share of a GPU",
-    Form.MIG: "A MIG instance",
+    Form.ANY: _("Whatever fits best"),
+    Form.WHOLE: _("A whole GPU"),
+    Form.SHARE: _("A share of a GPU"),
+    Form.MIG: _("A MIG instance"),
+}
+
+
+_PRIORITY_LABELS = {
+    PriorityClass.LOW: _("Low"),
+    PriorityClass.NORMAL: _("Normal"),
+    PriorityClass.HIGH: _("High"),
 }
 
 
@@ -33,8 +40,9 @@ class Plain(forms.Form):
 
 
 class SubmitForm(Plain):
-    project = forms.ChoiceField()
+    project = forms.ChoiceField(label=_("Project"))
     command = forms.CharField(
+        label=_("Command"),
         max_length=65_536,
         widget=forms.TextInput(
             attrs={
@@ -44,92 +52,97 @@ class SubmitForm(Plain):
                 "class": "code",
             }
         ),
-        help_text="The program and its arguments; quote words with spaces. No shell reads it: "
-        "for pipes write sh -c '...'.",
+        help_text=_(
+            "The program and its arguments; quote words with spaces. No shell reads it: "
+            "for pipes write sh -c '...'."
+        ),
     )
-    name = forms.CharField(max_length=100, required=False, help_text="Shown in lists.")
+    name = forms.CharField(
+        label=_("Name"), max_length=100, required=False, help_text=_("Shown in lists.")
+    )
     memory_gib = forms.DecimalField(
-        label="GPU memory (GiB)",
+        label=_("GPU memory (GiB)"),
         required=False,
         min_value=Decimal("0.001"),
         max_value=Decimal(100_000),
         max_digits=10,
         decimal_places=3,
-        help_text="Empty: a whole GPU.",
+        help_text=_("Empty: a whole GPU."),
     )
     compute_percent = forms.DecimalField(
-        label="Compute (%)",
+        label=_("Compute (%)"),
         required=False,
         min_value=Decimal("0.1"),
         max_value=Decimal(100),
         max_digits=4,
         decimal_places=1,
-        help_text="Empty: as much as the memory’s part.",
+        help_text=_("Empty: as much as the memory’s part."),
     )
     form = forms.ChoiceField(
-        label="Kind of slice", required=False, choices=[(f.value, _FORM_LABELS[f]) for f in Form]
+        label=_("Kind of slice"), required=False, choices=[(f.value, _FORM_LABELS[f]) for f in Form]
     )
-    gpu_model = forms.ChoiceField(label="GPU model", required=False)
+    gpu_model = forms.ChoiceField(label=_("GPU model"), required=False)
     priority = forms.ChoiceField(
+        label=_("Priority"),
         required=False,
         initial=PriorityClass.NORMAL,
-        choices=[(value.value, value.capitalize()) for value in PriorityClass],
+        choices=[(value.value, _PRIORITY_LABELS[value]) for value in PriorityClass],
     )
     time_limit_min = forms.IntegerField(
-        label="Time limit (minutes)",
+        label=_("Time limit (minutes)"),
         required=False,
         min_value=1,
         max_value=527_040,
-        help_text="The job is ended after it. Empty: none.",
+        help_text=_("The job is ended after it. Empty: none."),
     )
     max_attempts = forms.IntegerField(
-        label="Attempts in all", required=False, min_value=1, max_value=100, initial=3
+        label=_("Attempts in all"), required=False, min_value=1, max_value=100, initial=3
     )
     array_size = forms.IntegerField(
-        label="Array size",
+        label=_("Array size"),
         required=False,
         min_value=1,
         max_value=10_000,
-        help_text="So many jobs, told apart by GPUCOMMONS_ARRAY_INDEX. Empty: one job.",
+        help_text=_("So many jobs, told apart by GPUCOMMONS_ARRAY_INDEX. Empty: one job."),
     )
     max_running = forms.IntegerField(
-        label="Members at once",
+        label=_("Members at once"),
         required=False,
         min_value=1,
         max_value=10_000,
-        help_text="So many of the array run at once. Empty: as many as there is room for.",
+        help_text=_("So many of the array run at once. Empty: as many as there is room for."),
     )
     retry_exit_codes = forms.CharField(
-        label="Exit codes to try again",
+        label=_("Exit codes to try again"),
         required=False,
         max_length=400,
-        help_text="As 75, 100-110. After 10 s, then 20 s, up to 10 minutes.",
+        help_text=_("As 75, 100-110. After 10 s, then 20 s, up to 10 minutes."),
     )
     not_before = forms.DateTimeField(
-        label="Start not before (UTC)",
+        label=_("Start not before (UTC)"),
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
     )
     after_ok = forms.CharField(
-        label="After these jobs succeed",
+        label=_("After these jobs succeed"),
         required=False,
         max_length=4_000,
-        help_text="Short names as vision/12, separated by commas.",
+        help_text=_("Short names as vision/12, separated by commas."),
     )
     after_any = forms.CharField(
-        label="After these jobs end",
+        label=_("After these jobs end"),
         required=False,
         max_length=4_000,
-        help_text="However they end.",
+        help_text=_("However they end."),
     )
     env = forms.CharField(
-        label="Environment",
+        label=_("Environment"),
         required=False,
         max_length=65_536,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "code"}),
-        help_text="NAME=VALUE, one a line.",
+        help_text=_("NAME=VALUE, one a line."),
     )
     key = forms.CharField(max_length=100, widget=forms.HiddenInput)
 
@@ -138,7 +151,7 @@ class SubmitForm(Plain):
     ) -> None:
         super().__init__(*args, **options)
         self.fields["project"].choices = choices(projects)  # type: ignore[attr-defined]
-        self.fields["gpu_model"].choices = choices(models, empty="Any")  # type: ignore[attr-defined]
+        self.fields["gpu_model"].choices = choices(models, empty=str(_("Any")))  # type: ignore[attr-defined]
 
     def clean_command(self) -> tuple[str, ...]:
         try:
@@ -146,7 +159,7 @@ class SubmitForm(Plain):
         except ValueError as error:
             raise ValidationError(f"A quote is not closed: {error}.") from error
         if not words:
-            raise ValidationError("There is no command to run.")
+            raise ValidationError(_("There is no command to run."))
         return words
 
     def clean_retry_exit_codes(self) -> tuple[str, ...]:
@@ -188,11 +201,15 @@ class EstimateForm(Plain):
 
 
 class TokenForm(Plain):
-    name = forms.CharField(max_length=100, help_text="What it is for.")
+    name = forms.CharField(label=_("Name"), max_length=100, help_text=_("What it is for."))
     days = forms.IntegerField(
-        label="Valid for (days)", min_value=1, max_value=366, initial=90, help_text="At most 366."
+        label=_("Valid for (days)"),
+        min_value=1,
+        max_value=366,
+        initial=90,
+        help_text=_("At most 366."),
     )
-    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
+    scopes = forms.MultipleChoiceField(label=_("Scopes"), widget=forms.CheckboxSelectMultiple)
 
     def __init__(self, *args: Any, scopes: Sequence[str], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -201,20 +218,20 @@ class TokenForm(Plain):
 
 class QuotaForm(Plain):
     limit_gpus = forms.DecimalField(
-        label="GPUs at once",
+        label=_("GPUs at once"),
         required=False,
         min_value=0,
         max_value=Decimal(2_000_000),
         max_digits=10,
         decimal_places=3,
-        help_text="Empty: no limit here.",
+        help_text=_("Empty: no limit here."),
     )
     queued_limit = forms.IntegerField(
-        label="Waiting jobs",
+        label=_("Waiting jobs"),
         required=False,
         min_value=0,
         max_value=2_000_000_000,
-        help_text="Empty: no limit.",
+        help_text=_("Empty: no limit."),
     )
 
     @property
@@ -253,11 +270,11 @@ class PriceForm(Plain):
     """One field for each model of the fleet, in whole units of the currency for an hour."""
 
     effective_from = forms.DateTimeField(
-        label="Valid from (UTC)",
+        label=_("Valid from (UTC)"),
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
-        help_text="Empty: in a minute.",
+        help_text=_("Empty: in a minute."),
     )
 
     def __init__(self, *args: Any, models: list[str], currency: str, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.urls import path
+from django.views.i18n import set_language
 
 import portal.core.addresses  # noqa: F401  (registers the converters)
 from portal.web.views import (
@@ -26,6 +27,7 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("sign-in", session.SignIn.as_view(), name="sign-in"),
     path("sign-out", session.SignOut.as_view(), name="sign-out"),
+    path("language", set_language, name="language"),
     path("jobs", jobs.job_list, name="jobs"),
     path("submit", submit.submit, name="submit"),
     path("submit/estimate", submit.estimate, name="estimate"),

@@ -176,6 +176,7 @@ ROWS = [
     Row("GET", "ops:metrics", (401, 401, 401, 401, 401, 401, 200, 401)),
     Row("GET", "web:sign-in", (200, *(302,) * 7)),
     Row("POST", "web:sign-out", (302,) * 8),
+    Row("POST", "web:language", (302,) * 8),
     Row("GET", "web:home", SIGNED_IN_PAGE),
     Row("GET", "web:jobs", SIGNED_IN_PAGE),
     Row("GET", "web:submit", SIGNED_IN_PAGE),

@@ -46,17 +46,17 @@ export function followLog(view) {
       const began = performance.now();
       try {
         if (await round()) {
-          status.textContent = offset ? "The log is complete." : "The job wrote nothing.";
+          status.textContent = offset ? status.dataset.complete : status.dataset.empty;
           if (document.querySelector("[data-job-ended]")) return;
           await new Promise((woken) => (wake = woken));
           offset = 0;
           shown = 0;
           view.textContent = "";
         } else {
-          status.textContent = offset ? "Following …" : "Waiting for output …";
+          status.textContent = offset ? status.dataset.following : status.dataset.waiting;
         }
       } catch (error) {
-        status.textContent = `${error.message} Trying again …`;
+        status.textContent = `${error.message} ${status.dataset.again}`;
         await pause(3000);
       }
       await pause(Math.max(0, SHORTEST_ROUND_MS - (performance.now() - began)));

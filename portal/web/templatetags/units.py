@@ -18,6 +18,15 @@ _MODES = {
     "share": gettext_lazy("shares"),
     "mig": gettext_lazy("MIG instances"),
 }
+_STATES = {
+    "QUEUED": gettext_lazy("Queued"),
+    "STARTING": gettext_lazy("Starting"),
+    "RUNNING": gettext_lazy("Running"),
+    "SUCCEEDED": gettext_lazy("Succeeded"),
+    "FAILED": gettext_lazy("Failed"),
+    "CANCELLED": gettext_lazy("Cancelled"),
+    "TIMED_OUT": gettext_lazy("Timed out"),
+}
 _NODES = {
     "enrolled": gettext_lazy("enrolled"),
     "ready": gettext_lazy("ready"),
@@ -106,7 +115,7 @@ def micros(amount_micros: int, currency: str) -> str:
 @register.filter
 def state_label(state: str) -> str:
     """``TIMED_OUT`` as ``Timed out``."""
-    return state.replace("_", " ").capitalize()
+    return str(_STATES.get(state) or state.replace("_", " ").capitalize())
 
 
 @register.filter

@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from jobs.domain.states import ACTIVE, TERMINAL, JobState, Wish
@@ -24,9 +26,9 @@ from portal.web.base import page
 
 PAGE_SIZE = 50
 TABS = {
-    "": ("Current", frozenset({JobState.QUEUED, *ACTIVE})),
-    "ended": ("Ended", TERMINAL),
-    "all": ("All", frozenset(JobState)),
+    "": (_("Current"), frozenset({JobState.QUEUED, *ACTIVE})),
+    "ended": (_("Ended"), TERMINAL),
+    "all": (_("All"), frozenset(JobState)),
     **{state.value: (state.value, frozenset({state})) for state in JobState},
 }
 _SHOWN_TABS = ("", "ended", "all")
@@ -98,7 +100,7 @@ def one_job(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
 @page
 def cancel(request: HttpRequest, principal: Principal, ref: str) -> HttpResponse:
     job_id = cancel_job(principal=principal, job_id=ref, now=utc_now())
-    messages.success(request, "The job is being cancelled.")
+    messages.success(request, gettext("The job is being cancelled."))
     return redirect("web:job", ref=job_id)
 
 
@@ -122,7 +124,7 @@ def release(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
 @page
 def cancel_members(request: HttpRequest, principal: Principal, array_id: str) -> HttpResponse:
     cancel_array(principal=principal, array_id=array_id, now=utc_now())
-    messages.success(request, "The jobs of the array are being cancelled.")
+    messages.success(request, gettext("The jobs of the array are being cancelled."))
     back = request.POST.get("back", "")
     safe = url_has_allowed_host_and_scheme(back, allowed_hosts=None)
     return redirect(back if safe else "web:jobs")

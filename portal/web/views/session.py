@@ -8,6 +8,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from portal.web.limits import WITHIN_S, Guesses
 
@@ -18,7 +19,7 @@ class SignInForm(AuthenticationForm):
     def __init__(self, request: HttpRequest | None = None, *args: Any, **options: Any) -> None:
         super().__init__(request, *args, **options)
         self.label_suffix = ""
-        self.fields["username"].label = "Name"
+        self.fields["username"].label = gettext_lazy("Name")
 
     def clean(self) -> dict[str, Any]:
         guesses = self._guesses()

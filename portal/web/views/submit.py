@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from jobs.domain.states import Form, PriorityClass
@@ -127,11 +128,11 @@ def _submitted(request: HttpRequest, principal: Principal, form: SubmitForm) -> 
         effect=effect,
     )
     if answer.body["is_array"]:
-        messages.success(request, "The array was accepted.")
+        messages.success(request, gettext("The array was accepted."))
         response = redirect("web:jobs")
         response["Location"] += f"?array={answer.body['id']}"
         return response
-    messages.success(request, "The job was accepted.")
+    messages.success(request, gettext("The job was accepted."))
     return redirect("web:job", ref=answer.body["id"])
 
 

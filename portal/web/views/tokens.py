@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.access import Principal, every_scope_of
@@ -57,7 +58,7 @@ def tokens(request: HttpRequest, principal: Principal) -> HttpResponse:
 @page
 def revoke(request: HttpRequest, principal: Principal, token_id: str) -> HttpResponse:
     revoke_token(actor=principal.actor, user_id=principal.user_id, token_id=token_id, now=utc_now())
-    messages.success(request, "The token is revoked.")
+    messages.success(request, gettext("The token is revoked."))
     return redirect("web:tokens")
 
 
