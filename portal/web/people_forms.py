@@ -53,3 +53,15 @@ class NewPasswordForm(Plain):
 class ChangePasswordForm(NewPasswordForm):
     old = _password(_("Password of now"), "current-password")
     field_order = ("old", "password", "again")
+
+
+class JoinForm(NewPasswordForm):
+    """A new user who was invited."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=LONGEST_USER_NAME,
+        help_text=_("With which you will sign in. It never changes."),
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "off"}),
+    )
+    field_order = ("name", "password", "again")

@@ -71,3 +71,24 @@ class MoveForm(Plain):
         super().__init__(*args, **options)
         roots = [(NO_PARENT, _now("Nothing: a root"))] if with_roots else []
         self.fields["parent"].choices = [*roots, *parents]  # type: ignore[attr-defined]
+
+
+class InviteForm(Plain):
+    role = forms.ChoiceField(label=_("Role"))
+    days = forms.IntegerField(
+        label=_("Valid for (days)"),
+        min_value=1,
+        max_value=30,
+        initial=7,
+        help_text=_("At most 30."),
+    )
+    email = forms.EmailField(
+        label=_("E-mail"),
+        required=False,
+        max_length=254,
+        help_text=_("A note of whom it is for; you send the link yourself."),
+    )
+
+    def __init__(self, *args: Any, roles: Sequence[Role], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["role"].choices = role_choices(roles)  # type: ignore[attr-defined]

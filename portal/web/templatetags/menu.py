@@ -16,7 +16,18 @@ register = template.Library()
 _PAGES_OF = {
     "jobs": {"jobs", "job"},
     "nodes": {"nodes", "node-drain", "node-lost"},
-    "tenants": {"audit", "tenants", "tenant", "tenant-new", "project", "users", "user", "user-new"},
+    "tenants": {
+        "audit",
+        "tenants",
+        "tenant",
+        "tenant-new",
+        "project",
+        "project-invitations",
+        "tenant-invitations",
+        "users",
+        "user",
+        "user-new",
+    },
     "quotas": {"quotas", "project-quota", "tenant-quota"},
 }
 
