@@ -161,6 +161,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "RoleEnum": ["viewer", "member", "project_admin", "tenant_admin"],
+        "ProjectRoleEnum": ["viewer", "member", "project_admin"],
+    },
 }
 
 SILENCED_SYSTEM_CHECKS = [
