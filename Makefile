@@ -29,6 +29,7 @@ openapi: setup
 	@mkdir -p docs/reference
 	@.venv/bin/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
 	@.venv/bin/python manage.py error_reference
+	@.venv/bin/python manage.py config_reference
 
 messages: setup
 	@.venv/bin/python deploy/scripts/messages.py extract

@@ -26,15 +26,24 @@ class Config(BaseSettings):
     )
     redis_url: str = Field(default="", description="broker, cache and hints; empty: in-process")
     secret_key_file: Path | None = Field(default=None, description="default: data/secret_key")
-    debug: bool = False
+    debug: bool = Field(
+        default=False, description="show errors in the browser; never in production"
+    )
     public_url: str = Field(default="http://127.0.0.1:8000", description="how browsers reach us")
-    allowed_hosts: list[str] = Field(default_factory=lambda: ["127.0.0.1", "localhost", "[::1]"])
-    currency: str = "EUR"
-    log_level: str = "INFO"
+    allowed_hosts: list[str] = Field(
+        default_factory=lambda: ["127.0.0.1", "localhost", "[::1]"],
+        description="names by which requests may call the portal, as a JSON list",
+    )
+    currency: str = Field(default="EUR", description="of every price; fixed once one is published")
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR")
     agent_timeout_s: float = Field(default=5.0, gt=0, description="deadline of a call to an agent")
-    reconcile_interval_s: float = Field(default=5.0, gt=0)
-    unreachable_after_s: float = Field(default=15.0, gt=0)
-    worker_threads: int = Field(default=6, ge=1)
+    reconcile_interval_s: float = Field(
+        default=5.0, gt=0, description="how often each node is compared with what it should run"
+    )
+    unreachable_after_s: float = Field(
+        default=15.0, gt=0, description="silence after which nothing is placed on a node"
+    )
+    worker_threads: int = Field(default=6, ge=1, description="of the worker inside manage.py up")
     crash_points: bool = Field(default=False, description="tests only: obey data/crash_at")
 
     @cached_property

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import structlog
 from celery import current_app
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Count, F, Min
 from kombu.exceptions import OperationalError as BrokerLost
 
 from portal.core import crash
@@ -68,6 +68,12 @@ def forget(topic: Topic) -> None:
     """Drop every message of a topic, for a caller that has its receivers find out otherwise."""
     with guarded():
         OutboxMessage.objects.filter(topic=topic.name).delete()
+
+
+def backlog() -> tuple[int, datetime | None]:
+    """How many messages are not done, and since when the oldest waits."""
+    found = OutboxMessage.objects.aggregate(count=Count("pk"), since=Min("created_at"))
+    return found["count"], found["since"]
 
 
 def send_due(now: datetime) -> int:

@@ -28,6 +28,7 @@ from portal.ops import archive, database_copy
 #: by its own means) and what a start makes anew. Whatever is not named here is kept.
 NOT_KEPT = (
     "agent",
+    "backups",
     "portal.sqlite3*",
     "portal.lock",
     "beat-schedule*",
@@ -77,7 +78,7 @@ def restore(file: Path, *, replace: bool, now: datetime) -> archive.Manifest:
         _check_fits(manifest, replace=replace)
         _check_key(Path(scratch) / _KEY)
         database_copy.load(Path(scratch) / _DATABASE)
-        _put_files_back(Path(scratch))
+        _put_files_back(Path(scratch), but=file)
         call_command("migrate", verbosity=0, interactive=False)
         doubt_everything(now=now)
     return manifest
@@ -149,9 +150,10 @@ def _check_key(kept: Path) -> None:
         )
 
 
-def _put_files_back(unpacked: Path) -> None:
+def _put_files_back(unpacked: Path, *, but: Path) -> None:
     for path in list(_kept_files()):
-        path.unlink()
+        if path != but:
+            path.unlink()
     data = unpacked / _DATA
     for source in sorted(data.rglob("*")) if data.exists() else ():
         if source.is_file():

@@ -15,6 +15,7 @@ from jobs.selectors import counts_by_state, oldest_waiting_since
 from portal.accounts.access import access_platform
 from portal.accounts.roles import Scope
 from portal.accounts.tokens import authenticate_token
+from portal.core import outbox
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError
 from portal.fleet.selectors import fleet_view
@@ -34,6 +35,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         )
     registry = CollectorRegistry()
     _count_jobs(registry)
+    _count_outbox(registry)
     _count_fleet(registry)
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
@@ -70,6 +72,16 @@ def _count_jobs(registry: CollectorRegistry) -> None:
     since = oldest_waiting_since()
     waited = Gauge(
         "gpucommons_queue_oldest_seconds", "Age of the oldest waiting job", registry=registry
+    )
+    waited.set((utc_now() - since) / _SECOND if since else 0)
+
+
+def _count_outbox(registry: CollectorRegistry) -> None:
+    count, since = outbox.backlog()
+    messages = Gauge("gpucommons_outbox_messages", "Effects not done yet", registry=registry)
+    messages.set(count)
+    waited = Gauge(
+        "gpucommons_outbox_oldest_seconds", "Age of the oldest of them", registry=registry
     )
     waited.set((utc_now() - since) / _SECOND if since else 0)
 
