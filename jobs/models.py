@@ -47,6 +47,7 @@ class Job(models.Model):
     name = models.CharField(max_length=100)
     command = models.JSONField()
     env = models.JSONField(default=dict)
+    secrets = models.JSONField(default=list)
     memory_mib = models.PositiveIntegerField(null=True)
     compute_milli = models.PositiveIntegerField(null=True)
     form = models.CharField(max_length=10, choices=_choices(Form), default=Form.ANY)
@@ -105,6 +106,34 @@ class Dependency(models.Model):
         indexes = [
             models.Index(fields=["on"], condition=Q(settled=False), name="dependency_open"),
         ]
+
+
+class Template(models.Model):
+    """Fields of a request that a project keeps under a name."""
+
+    project = models.ForeignKey("accounts.Project", on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=50)
+    fields = models.JSONField(default=dict)
+    saved_by = models.CharField(max_length=150)
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], name="template_name_once")
+        ]
+
+
+class Secret(models.Model):
+    """A value for the environment of jobs; ``sealed`` opens only with the portal's key."""
+
+    project = models.ForeignKey("accounts.Project", on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=50)
+    sealed = models.TextField()
+    set_by = models.CharField(max_length=150)
+    set_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="secret_name_once")]
 
 
 class Attempt(models.Model):

@@ -71,6 +71,7 @@ class EndKind(StrEnum):
     NEVER_STARTED = "never_started"
     REFUSED = "refused"
     NODE_LOST = "node_lost"
+    SECRET_MISSING = "secret_missing"  # noqa: S105 - the name of a reason
 
 
 #: Ends that the job itself did not cause and that therefore use up none of its attempts.
@@ -164,4 +165,5 @@ _SENTENCES = {
     EndKind.NEVER_STARTED: "The command was never started on the node.",
     EndKind.REFUSED: "The node refused the lease.",
     EndKind.NODE_LOST: "The node was declared lost.",
+    EndKind.SECRET_MISSING: "A secret that the job wants does not exist any more.",
 }

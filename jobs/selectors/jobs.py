@@ -86,6 +86,7 @@ class JobDetail:
     row: JobRow
     command: tuple[str, ...]
     env_names: tuple[str, ...]
+    secrets: tuple[str, ...]
     time_limit_s: int | None
     max_attempts: int
     retry_exit_codes: tuple[str, ...]
@@ -208,6 +209,7 @@ def job_detail(principal: Principal, job_id: str, *, now: datetime | None = None
         row=_row(job, _positions([job]), unreachable),
         command=tuple(job.command),
         env_names=tuple(sorted(job.env)),
+        secrets=tuple(job.secrets),
         time_limit_s=job.time_limit_s,
         max_attempts=job.max_attempts,
         retry_exit_codes=write_ranges(job.retry_exit_codes),

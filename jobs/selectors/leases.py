@@ -10,6 +10,7 @@ from agent.wire import Desired, LeaseSpec, ProcessSpec, SliceKind, SliceSpec
 from billing.domain.metering import LeaseUse
 from jobs.engines.base import NodeTarget
 from jobs.models import Attempt, Job
+from jobs.selectors.presets import open_secrets
 from portal.accounts import selectors as accounts
 from portal.fleet import selectors as fleet
 from portal.fleet.selectors import LeaseView
@@ -20,11 +21,15 @@ DEFAULT_GRACE_S = 10
 
 @dataclass(frozen=True)
 class LeaseOrder:
-    """What a node has to be told of a lease."""
+    """What a node has to be told of a lease.
+
+    With ``missing_secrets`` the order is not to be given: the job cannot start without them.
+    """
 
     node: NodeTarget
     node_name: str
     spec: LeaseSpec
+    missing_secrets: tuple[str, ...] = ()
 
 
 def lease_order(lease_id: str) -> LeaseOrder | None:
@@ -51,12 +56,14 @@ def lease_orders(lease_ids: Iterable[str]) -> dict[str, LeaseOrder]:
 
 def _order(attempt: Attempt, lease: LeaseView) -> LeaseOrder:
     job = attempt.job
+    missing: list[str] = []
     labels = {"job": f"{job.project.slug}/{job.number}", "name": job.name}
     if lease.desired == Desired.ABSENT:
         spec = LeaseSpec(
             lease_id=lease.id, generation=lease.generation, desired=Desired.ABSENT, labels=labels
         )
     else:
+        secrets, missing = open_secrets(job.project_id, job.secrets)
         spec = LeaseSpec(
             lease_id=lease.id,
             generation=lease.generation,
@@ -71,14 +78,16 @@ def _order(attempt: Attempt, lease: LeaseView) -> LeaseOrder:
             ),
             process=ProcessSpec(
                 argv=job.command,
-                env=_environment(job, attempt),
+                env={**secrets, **_environment(job, attempt)},
                 time_limit_s=job.time_limit_s,
                 stop_grace_s=DEFAULT_GRACE_S,
             ),
             labels=labels,
             stream_id=lease.node_stream_id,
         )
-    return LeaseOrder(NodeTarget(lease.node_id, lease.node_address), lease.node_name, spec)
+    return LeaseOrder(
+        NodeTarget(lease.node_id, lease.node_address), lease.node_name, spec, tuple(missing)
+    )
 
 
 def _environment(job: Job, attempt: Attempt) -> dict[str, str]:

@@ -33,6 +33,7 @@ def _request_of(job: Job) -> JobRequest:
         gpu_model=job.gpu_model,
         name=job.name,
         env=dict(job.env),
+        secrets=tuple(job.secrets),
         priority=CLASS_OF[job.priority],
         time_limit_s=job.time_limit_s,
         max_attempts=job.max_attempts,

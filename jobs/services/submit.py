@@ -19,6 +19,7 @@ from jobs.selectors import (
     kinds_of_gpus,
     queued_jobs_of_project,
 )
+from jobs.selectors.presets import secret_names
 from jobs.services.conditions import explain
 from portal.accounts import access, selectors, services
 from portal.accounts.access import Principal, ProjectRef
@@ -51,6 +52,7 @@ class JobRequest:
     gpu_model: str = ""
     name: str = ""
     env: dict[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
     priority: PriorityClass = PriorityClass.NORMAL
     time_limit_s: int | None = None
     max_attempts: int = 3
@@ -86,6 +88,7 @@ def submit_job(
     _check_fields(request)
     _check_conditions(request, now)
     awaited = _awaited(principal, request)
+    _check_secrets(request, place)
     _check_price(request, now)
     _check_fit(request, place, now)
     count = request.array_size or 1
@@ -168,6 +171,7 @@ def _job(
         name=request.name or request.command[0].rsplit("/", 1)[-1][:100],
         command=list(request.command),
         env=request.env,
+        secrets=sorted(set(request.secrets)),
         memory_mib=request.memory_mib,
         compute_milli=request.compute_milli,
         form=request.form,
@@ -249,6 +253,17 @@ def _check_conditions(request: JobRequest, now: datetime) -> None:
             hint="Write 75 or 100-110.",
             field="retry_exit_codes",
         ) from error
+
+
+def _check_secrets(request: JobRequest, place: ProjectRef) -> None:
+    unknown = set(request.secrets) - secret_names(place.id) if request.secrets else set()
+    if unknown:
+        raise Rejected(
+            "jobs.secret_unknown",
+            f"Project {place.slug} has no secret {min(unknown)[:60]!r}.",
+            hint="An administrator of the project can set it.",
+            field="secrets",
+        )
 
 
 def _awaited(principal: Principal, request: JobRequest) -> dict[Job, Need]:

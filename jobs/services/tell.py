@@ -54,6 +54,11 @@ def tell_leases(engine: Engine, lease_ids: Sequence[str], *, now: datetime) -> s
 
 
 def _tell(engine: Engine, order: LeaseOrder, *, now: datetime) -> None:
+    if order.missing_secrets:
+        names = ", ".join(order.missing_secrets)
+        detail = f"The project has no secret {names} any more."
+        _take_back(engine, order.node, order.spec, End(EndKind.SECRET_MISSING, detail=detail), now)
+        return
     crash.point("tell.before")
     try:
         report = engine.apply(order.node, order.spec)
@@ -72,6 +77,10 @@ def _refused(
         return
     if spec.desired is Desired.ABSENT:
         raise refusal
+    _take_back(engine, node, spec, End(EndKind.REFUSED, detail=refusal.detail), now)
+
+
+def _take_back(engine: Engine, node: NodeTarget, spec: LeaseSpec, end: End, now: datetime) -> None:
     with guarded():
         fleet.want_absent(spec.lease_id)
     crash.point("tell.refused")
@@ -83,6 +92,5 @@ def _refused(
     if report.observed in LIVING:
         ingest([report], actor=f"node {order.node_name}", now=now)
         return
-    end = End(EndKind.REFUSED, detail=refusal.detail)
     ended = Ended(spec.lease_id, end, report.started_at, report.ended_at)
     settle([ended], actor=f"node {order.node_name}", now=now)

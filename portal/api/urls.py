@@ -14,6 +14,7 @@ from portal.api.views import (
     jobs,
     logs,
     places,
+    presets,
     prices,
     quotas,
     usage,
@@ -27,6 +28,12 @@ urlpatterns = [
     path("self", accounts.Self.as_view(), name="self"),
     path("projects", accounts.Projects.as_view(), name="projects"),
     path("projects/<id:project>", places.OneProject.as_view(), name="project"),
+    path("projects/<id:project>/templates", presets.Templates.as_view(), name="templates"),
+    path(
+        "projects/<id:project>/templates/<id:name>", presets.OneTemplate.as_view(), name="template"
+    ),
+    path("projects/<id:project>/secrets", presets.Secrets.as_view(), name="secrets"),
+    path("projects/<id:project>/secrets/<id:name>", presets.OneSecret.as_view(), name="secret"),
     path("projects/<id:project>/members", places.ProjectMembers.as_view(), name="project-members"),
     path(
         "projects/<id:project>/members/<name:user>",

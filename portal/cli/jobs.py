@@ -40,8 +40,11 @@ JobId = Annotated[str, typer.Argument(metavar="ID", help="Id of a job or array, 
 
 
 def submit(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND [ARGS]...")],
     project: Annotated[str, typer.Option(help="Short name of the project.")],
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND [ARGS]...")] = None,
+    template: Annotated[
+        str | None, typer.Option(help="Start from a template of the project; options here win.")
+    ] = None,
     memory: Annotated[
         str | None, typer.Option(help="GPU memory: 8GiB, 8192MiB or 8192; absent: a whole GPU.")
     ] = None,
@@ -53,6 +56,10 @@ def submit(
     name: Annotated[str | None, typer.Option(help="Shown in lists.")] = None,
     env: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="May be given several times.")
+    ] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A secret of the project for the environment."),
     ] = None,
     priority: Annotated[str | None, typer.Option(help="low, normal or high.")] = None,
     time_limit: Annotated[
@@ -86,13 +93,15 @@ def submit(
     """Submit a job. Safe to repeat: a lost answer never makes a second job."""
     wanted = {
         "project": project,
-        "command": command,
+        "template": template,
+        "command": command or None,
         "memory_mib": None if memory is None else memory_mib(memory),
         "compute_milli": None if compute is None else compute_milli(compute),
         "gpu_model": gpu_model,
         "form": form,
         "name": name,
         "env": dict(variable(text) for text in env) if env else None,
+        "secrets": secret or None,
         "priority": priority,
         "time_limit_s": None if time_limit is None else seconds(time_limit, "--time-limit"),
         "array_size": array,
@@ -104,6 +113,13 @@ def submit(
         "after_any": after_any or None,
         "hold": hold or None,
     }
+    if not command and template is None:
+        raise Failure(
+            Exit.USAGE,
+            "cli.command_missing",
+            "There is no command to run.",
+            hint="Write it after --, or name a --template.",
+        )
     body = {field: value for field, value in wanted.items() if value is not None}
     with Portal() as portal:
         accepted = portal.post("/jobs", body, key=str(uuid.uuid4()))

@@ -144,6 +144,12 @@ class SubmitForm(Plain):
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "code"}),
         help_text=_("NAME=VALUE, one a line."),
     )
+    secrets = forms.CharField(
+        label=_("Secrets"),
+        required=False,
+        max_length=5_000,
+        help_text=_("Names of the project’s secrets for the environment, separated by commas."),
+    )
     key = forms.CharField(max_length=100, widget=forms.HiddenInput)
 
     def __init__(
@@ -164,6 +170,9 @@ class SubmitForm(Plain):
 
     def clean_retry_exit_codes(self) -> tuple[str, ...]:
         return _listed(self.cleaned_data["retry_exit_codes"])
+
+    def clean_secrets(self) -> tuple[str, ...]:
+        return _listed(self.cleaned_data["secrets"])
 
     def clean_after_ok(self) -> tuple[str, ...]:
         return _listed(self.cleaned_data["after_ok"])
@@ -198,6 +207,19 @@ class EstimateForm(Plain):
     compute_percent = SubmitForm.base_fields["compute_percent"]
     form = SubmitForm.base_fields["form"]
     gpu_model = forms.CharField(required=False, max_length=100)
+
+
+class SecretForm(Plain):
+    name = forms.CharField(
+        label=_("Name"), max_length=50, help_text=_("As of a variable: HF_TOKEN.")
+    )
+    value = forms.CharField(
+        label=_("Value"),
+        max_length=32_768,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=_("Never shown again."),
+    )
 
 
 class TokenForm(Plain):

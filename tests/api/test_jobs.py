@@ -252,3 +252,47 @@ def test_a_job_is_run_again(here):
 
     assert program.get(f"/api/v1/jobs/{accepted['id']}").json()["name"] == "again"
     assert accepted["number"] == 2
+
+
+def test_a_template_gives_what_was_not_sent(here):
+    program = here.program("member")
+    kept = {"command": ["train", "x"], "memory_mib": 8192, "priority": "high", "env": {"A": "1"}}
+
+    saved = program.post(
+        "/api/v1/projects/vision/templates",
+        {"name": "nightly", "request": kept},
+        content_type="application/json",
+    )
+    accepted = program.post(
+        "/api/v1/jobs",
+        {"project": "vision", "template": "nightly", "priority": "low"},
+        content_type="application/json",
+    ).json()
+    read = program.get(f"/api/v1/jobs/{accepted['id']}").json()
+    unknown = program.post(
+        "/api/v1/jobs",
+        {"project": "vision", "template": "none"},
+        content_type="application/json",
+    )
+    neither = program.post("/api/v1/jobs", {"project": "vision"}, content_type="application/json")
+
+    assert saved.json()["items"][0]["request"] == kept
+    assert (read["command"], read["memory_mib"]) == (["train", "x"], 8192)
+    assert (read["priority"], read["env_names"]) == ("low", ["A"])
+    assert (unknown.status_code, unknown.json()["field"]) == (404, "template")
+    assert (neither.status_code, neither.json()["field"]) == (422, "command")
+
+
+def test_the_value_of_a_secret_is_never_told_again(here):
+    boss = here.program("project_admin")
+
+    answer = boss.put(
+        "/api/v1/projects/vision/secrets/TOKEN",
+        {"value": "do-not-tell"},
+        content_type="application/json",
+    )
+    listed = boss.get("/api/v1/projects/vision/secrets")
+
+    assert answer.status_code == 204
+    assert b"do-not-tell" not in listed.content
+    assert listed.json()["items"][0]["name"] == "TOKEN"

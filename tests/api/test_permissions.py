@@ -57,6 +57,8 @@ NOBODY = {"user_id": "none"}
 RESEARCH = {"tenant": "research"}
 VISION = {"project": "vision"}
 JOB_PATH = {"ref": "vision/1"}
+PROJECT_PATH = {"project": "vision"}
+ADMINS_404 = (401, 404, 403, 403, 404, 404, 404, 403)
 ARRAY_PATH = {"array_id": "ARRAY"}
 ROWS = [
     Row("GET", "api:schema", OPEN),
@@ -132,6 +134,24 @@ ROWS = [
     Row("POST", "api:job-hold", writers(200), JOB_PATH),
     Row("POST", "api:job-release", writers(200), JOB_PATH),
     Row("POST", "api:job-rerun", writers(201), JOB_PATH),
+    Row("GET", "api:templates", READERS, PROJECT_PATH),
+    Row(
+        "POST",
+        "api:templates",
+        (401, 404, 403, 201, 409, 409, 409, 403),
+        PROJECT_PATH,
+        {"name": "t", "request": {}},
+    ),
+    Row("DELETE", "api:template", ADMINS_404, {**PROJECT_PATH, "name": "none"}),
+    Row("GET", "api:secrets", (401, 404, 403, 403, 200, 200, 200, 403), PROJECT_PATH),
+    Row(
+        "PUT",
+        "api:secret",
+        (401, 404, 403, 403, 204, 204, 204, 403),
+        {**PROJECT_PATH, "name": "S"},
+        {"value": "v"},
+    ),
+    Row("DELETE", "api:secret", ADMINS_404, {**PROJECT_PATH, "name": "none"}),
     Row("GET", "api:job-log", READERS, JOB_PATH),
     Row("GET", "api:array", READERS, ARRAY_PATH),
     Row("POST", "api:array-cancel", writers(202), ARRAY_PATH),
@@ -193,6 +213,21 @@ ROWS = [
     Row("GET", "web:job", READER_PAGE, JOB_PATH),
     Row("POST", "web:job-hold", writers(302, page=True), JOB_PATH),
     Row("POST", "web:job-release", writers(302, page=True), JOB_PATH),
+    Row("POST", "web:template-save", (302, 404, 403, *(422,) * 5), JOB_PATH),
+    Row("GET", "web:presets", READER_PAGE, PROJECT_PATH),
+    Row("POST", "web:secret-set", (302, 404, 403, 403, *(422,) * 4), PROJECT_PATH),
+    Row(
+        "POST",
+        "web:secret-delete",
+        (302, 404, 403, 403, *(404,) * 4),
+        {**PROJECT_PATH, "name": "none"},
+    ),
+    Row(
+        "POST",
+        "web:template-delete",
+        (302, 404, 403, 403, *(404,) * 4),
+        {**PROJECT_PATH, "name": "none"},
+    ),
     Row("POST", "web:job-cancel", writers(302, page=True), JOB_PATH),
     Row("POST", "web:array-cancel", writers(302, page=True), ARRAY_PATH),
     Row("GET", "web:gpus", SIGNED_IN_PAGE),

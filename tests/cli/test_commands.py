@@ -266,3 +266,17 @@ def test_a_job_is_changed_by_its_short_name(stub, change):
     assert (result.exit_code, result.stdout) == (0, "j2\n")
     assert stub.calls[0].path == f"/api/v1/jobs/vision/12/{change}"
     assert stub.calls[0].headers["Idempotency-Key"]
+
+
+def test_a_template_needs_no_command(stub):
+    stub.will(Answer(ACCEPTED, status=201))
+
+    run("submit", "--project", "vision", "--template", "nightly", "--secret", "TOKEN")
+    neither = run("submit", "--project", "vision")
+
+    assert stub.calls[0].body == {
+        "project": "vision",
+        "template": "nightly",
+        "secrets": ["TOKEN"],
+    }
+    assert neither.exit_code == 2

@@ -215,3 +215,32 @@ def test_a_waiting_job_is_held_and_released(here):
     assert "Held by a person" in held
     assert ">Release<" in held
     assert ">Hold<" in released
+
+
+def test_a_job_becomes_a_template_that_fills_the_form(here):
+    job_id = here.job(name="kept", command=("train", "a b"))
+    browser = here.browser("member")
+
+    browser.post(f"/jobs/{job_id}/template", {"name": "nightly"})
+    listed = browser.get("/projects/vision/presets").content.decode()
+    form = browser.get("/submit?project=vision&template=nightly").content.decode()
+
+    assert "/submit?project=vision&amp;template=nightly" in listed
+    assert "train &#x27;a b&#x27;" in form
+    assert 'value="kept"' in form
+
+
+def test_an_administrator_sets_a_secret_that_no_page_shows(here):
+    boss = here.browser("project_admin")
+
+    boss.post("/projects/vision/secrets", {"name": "TOKEN", "value": "do-not-tell"})
+    page = boss.get("/projects/vision/presets").content.decode()
+    refused = boss.post("/projects/vision/secrets", {"name": "1", "value": "do-not-tell"})
+    boss.post("/projects/vision/secrets/TOKEN/delete")
+    after = boss.get("/projects/vision/presets").content.decode()
+
+    assert "<code>TOKEN</code>" in page
+    assert "do-not-tell" not in page
+    assert refused.status_code == 422
+    assert "do-not-tell" not in refused.content.decode()
+    assert "<code>TOKEN</code>" not in after

@@ -22,12 +22,14 @@ from portal.api.serializers.fields import (
 )
 
 
-class JobIn(Input):
-    project = Text(max_length=50, help_text="id or short name (slug) of the project")
+class RequestIn(Input):
+    """What a template can hold too."""
+
     command = serializers.ListField(
         child=Text(allow_blank=True, trim_whitespace=False, max_length=131_072),
         min_length=1,
         max_length=1_000,
+        required=False,
         help_text="the program and its arguments; no shell reads it",
     )
     memory_mib = Whole(required=False, allow_null=True, help_text="GPU memory; absent: whole GPU")
@@ -55,6 +57,22 @@ class JobIn(Input):
         max_length=64,
         help_text="exit codes that are tried again, as 75 or 100-110, after 10 s, 20 s ... 10 min",
     )
+    secrets = serializers.ListField(
+        child=Text(max_length=60),
+        required=False,
+        max_length=100,
+        help_text="names of the project's secrets, which the command finds in its environment",
+    )
+
+
+class JobIn(RequestIn):
+    project = Text(max_length=50, help_text="id or short name (slug) of the project")
+    template = Text(
+        required=False,
+        allow_null=True,
+        max_length=60,
+        help_text="a template of the project; fields that are sent win over its own",
+    )
     not_before = Moment(required=False, allow_null=True, help_text="it starts not before")
     after_ok = serializers.ListField(
         child=Text(max_length=60),
@@ -69,6 +87,12 @@ class JobIn(Input):
         help_text="jobs that must have ended, by id or short name",
     )
     hold = Flag(required=False, help_text="wait until somebody releases it")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "command" not in attrs and not attrs.get("template"):
+            missing = serializers.ValidationError("This field is required.", code="required")
+            raise serializers.ValidationError({"command": missing.detail})
+        return attrs
 
 
 class JobFilterIn(Input):
@@ -218,6 +242,7 @@ class DependencyOut(Output):
 class JobRestOut(Output):
     command = serializers.ListField(child=serializers.CharField())
     env_names = serializers.ListField(child=serializers.CharField())
+    secrets = serializers.ListField(child=serializers.CharField())
     time_limit_s = serializers.IntegerField(allow_null=True)
     max_attempts = serializers.IntegerField()
     retry_exit_codes = serializers.ListField(child=serializers.CharField())

@@ -10,10 +10,12 @@ from rest_framework.response import Response
 
 from jobs import selectors
 from jobs.domain.states import Form, JobState, PriorityClass
+from jobs.selectors.presets import template_fields
 from jobs.services.cancel import cancel_job
 from jobs.services.conditions import hold_job, release_job
 from jobs.services.rerun import rerun_job
 from jobs.services.submit import JobRequest, Submitted, submit_job
+from portal.accounts.access import Principal
 from portal.api.base import View, answer_once
 from portal.api.schema import IDEMPOTENCY_KEY, JOB_REF, problems
 from portal.api.serializers.jobs import (
@@ -67,7 +69,7 @@ class Jobs(View):
             accepted = submit_job(
                 principal=principal,
                 project=body["project"],
-                request=job_request(body),
+                request=job_request(principal, body),
                 now=utc_now(),
             )
             return Answer(201, accepted_json(accepted))
@@ -163,12 +165,16 @@ class RerunJob(View):
         return answer_once(request, principal, effect)
 
 
-_LISTS = ("command", "retry_exit_codes", "after_ok", "after_any")
+_LISTS = ("command", "retry_exit_codes", "after_ok", "after_any", "secrets")
 
 
-def job_request(body: dict[str, Any]) -> JobRequest:
-    """What was sent, without the project; what was not sent has the service's default."""
-    sent = {name: value for name, value in body.items() if value is not None and name != "project"}
+def job_request(principal: Principal, body: dict[str, Any]) -> JobRequest:
+    """What was sent, without the project; what was not, the template or the service says."""
+    sent = {name: value for name, value in body.items() if value is not None}
+    project, template = sent.pop("project"), sent.pop("template", None)
+    if template is not None:
+        sent = {**template_fields(principal, project, template), **sent}
+    sent.setdefault("command", [])
     return JobRequest(
         **{
             **sent,

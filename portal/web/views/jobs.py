@@ -78,7 +78,8 @@ def one_job(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
     detail = job_detail(principal, ref)
     row = detail.row
     ended = row.state in TERMINAL
-    may_write = not ended and _may_write(principal, row.project_id)
+    may_save = _may_write(principal, row.project_id)
+    may_write = not ended and may_save
     return render(
         request,
         "web/job.html",
@@ -89,6 +90,7 @@ def one_job(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
             "newest": detail.attempts[-1] if detail.attempts else None,
             "command_line": shlex.join(detail.command),
             "ended": ended,
+            "may_save": may_save,
             "may_cancel": may_write and row.wish != Wish.CANCEL,
             "may_hold": may_write and row.state == JobState.QUEUED and row.wish == Wish.RUN,
             "may_release": may_write and row.state == JobState.QUEUED and row.wish == Wish.HOLD,

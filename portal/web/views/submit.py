@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from jobs.domain.states import Form, PriorityClass
 from jobs.scheduling.view import Request
 from jobs.selectors import job_detail
+from jobs.selectors.presets import template_fields, template_views
 from jobs.services.estimate import Estimate, estimates
 from jobs.services.submit import JobRequest, submit_job
 from portal.accounts.access import Principal, access_platform, accessible_project_ids
@@ -66,6 +67,7 @@ def submit(request: HttpRequest, principal: Principal) -> HttpResponse:
         {
             "form": form,
             "projects": projects,
+            "templates": _templates(request, principal, projects),
             "estimates": _estimates(_sizes(form)),
             "simulated": {gpu.model for gpu in gpus if gpu.simulated},
             "largest_mib": max((gpu.memory_mib for gpu in gpus), default=None),
@@ -103,6 +105,7 @@ def _submitted(request: HttpRequest, principal: Principal, form: SubmitForm) -> 
         gpu_model=data["gpu_model"],
         name=data["name"],
         env=data["env"],
+        secrets=data["secrets"],
         priority=PriorityClass(data["priority"] or PriorityClass.NORMAL),
         time_limit_s=None if limit is None else limit * 60,
         max_attempts=data["max_attempts"] or JobRequest.max_attempts,
@@ -138,27 +141,67 @@ def _submitted(request: HttpRequest, principal: Principal, form: SubmitForm) -> 
 
 def _initial(request: HttpRequest, principal: Principal, projects: list[str]) -> dict[str, Any]:
     source = request.GET.get("from")
-    if not source:
-        project = request.GET.get("project", "")
-        return {"project": project} if project in projects else {}
+    project = request.GET.get("project", "")
+    template = request.GET.get("template")
+    if source:
+        return _initial_of_job(request, principal, source)
+    if project not in projects:
+        return {}
+    fields = template_fields(principal, project, template) if template else {}
+    return {"project": project, **_initial_of_fields(fields)}
+
+
+def _initial_of_job(request: HttpRequest, principal: Principal, source: str) -> dict[str, Any]:
     detail = job_detail(principal, source)
     row = detail.row
     if detail.env_names:
         names = ", ".join(detail.env_names)
-        messages.info(request, f"Values of the environment are not copied; it had {names}.")
-    return {
-        "project": row.project_slug,
-        "command": shlex.join(detail.command),
+        messages.info(
+            request, gettext("Values of the environment are not copied; it had %s.") % names
+        )
+    fields = {
+        "command": detail.command,
         "name": row.name,
-        "memory_gib": None if row.memory_mib is None else _trimmed(row.memory_mib, 1024),
-        "compute_percent": None if row.compute_milli is None else _trimmed(row.compute_milli, 10),
+        "memory_mib": row.memory_mib,
+        "compute_milli": row.compute_milli,
         "form": row.form,
         "gpu_model": row.gpu_model,
         "priority": row.priority,
-        "time_limit_min": detail.time_limit_s and max(1, detail.time_limit_s // 60),
+        "time_limit_s": detail.time_limit_s,
         "max_attempts": detail.max_attempts,
-        "retry_exit_codes": ", ".join(detail.retry_exit_codes),
+        "retry_exit_codes": detail.retry_exit_codes,
+        "secrets": detail.secrets,
     }
+    return {"project": row.project_slug, **_initial_of_fields(fields)}
+
+
+def _initial_of_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a request as people type them; what is not given stays as the form has it."""
+    memory, compute = fields.get("memory_mib"), fields.get("compute_milli")
+    limit = fields.get("time_limit_s")
+    same = ("name", "form", "gpu_model", "priority", "max_attempts", "array_size", "max_running")
+    shown = {
+        "command": shlex.join(fields.get("command", ())),
+        "memory_gib": None if memory is None else _trimmed(memory, 1024),
+        "compute_percent": None if compute is None else _trimmed(compute, 10),
+        "time_limit_min": limit and max(1, limit // 60),
+        "retry_exit_codes": ", ".join(fields.get("retry_exit_codes", ())),
+        "secrets": ", ".join(fields.get("secrets", ())),
+        "env": "".join(f"{name}={value}\n" for name, value in fields.get("env", {}).items()),
+        **{name: fields[name] for name in same if name in fields},
+    }
+    return {name: value for name, value in shown.items() if value not in (None, "")}
+
+
+def _templates(
+    request: HttpRequest, principal: Principal, projects: list[str]
+) -> list[tuple[str, str]]:
+    """(project, name) of what may be started from: of the project that was named, or the first."""
+    project = request.GET.get("project", "")
+    chosen = project if project in projects else next(iter(projects), None)
+    if chosen is None:
+        return []
+    return [(chosen, one.name) for one in template_views(principal, chosen)]
 
 
 def _trimmed(value: int, unit: int) -> Decimal:
