@@ -153,3 +153,24 @@ class Invitation(models.Model):
                 name="invitation_to_one_place",
             )
         ]
+
+
+class SecondFactor(models.Model):
+    """The secret that a user shares with an app; nothing is asked for until it is confirmed."""
+
+    user = models.OneToOneField(
+        User, primary_key=True, on_delete=models.CASCADE, related_name="second_factor"
+    )
+    sealed_secret = models.CharField(max_length=300)
+    created_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True)
+    last_step = models.BigIntegerField(default=0)
+
+
+class RecoveryCode(models.Model):
+    """Signs in once without the app; only a keyed digest is kept."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64, unique=True)
+    used_at = models.DateTimeField(null=True)

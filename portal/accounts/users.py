@@ -11,7 +11,6 @@ from portal.accounts.access import (
     Principal,
     access_platform,
     access_whole_platform,
-    principal_of_user,
 )
 from portal.accounts.links import digest_of, link_invalid, new_secret
 from portal.accounts.models import ApiToken, Membership, PasswordLink, User
@@ -219,10 +218,9 @@ def change_password(principal: Principal, *, old: str, new: str, now: datetime) 
         _record(principal.actor, "password.changed", found, now)
 
 
-def principal_by_id(user_id: str) -> Principal | None:
-    """Give an active user as they are now."""
-    user = User.objects.filter(pk=user_id, is_active=True).first()
-    return None if user is None else principal_of_user(user)
+def active_user(user_id: str) -> User | None:
+    """Give an active user as they are now; for signing in."""
+    return User.objects.filter(pk=user_id, is_active=True).first()
 
 
 def _new_link(actor: Actor, user: User, now: datetime) -> NewLink:

@@ -81,5 +81,10 @@ urlpatterns = [
         users.UserPasswordLink.as_view(),
         name="user-password-link",
     ),
+    path(
+        "users/<id:user_id>/second-factor",
+        users.UserSecondFactor.as_view(),
+        name="user-second-factor",
+    ),
     path("prices", prices.Prices.as_view(), name="prices"),
 ]

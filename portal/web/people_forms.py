@@ -65,3 +65,18 @@ class JoinForm(NewPasswordForm):
         widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "off"}),
     )
     field_order = ("name", "password", "again")
+
+
+class PasswordForm(Plain):
+    old = _password(_("Your password"), "current-password")
+
+
+class CodeForm(Plain):
+    code = forms.CharField(
+        label=_("Code"),
+        max_length=40,
+        help_text=_("Six digits of the app, or a recovery code."),
+        widget=forms.TextInput(
+            attrs={"autocomplete": "one-time-code", "spellcheck": "false", "class": "code"}
+        ),
+    )

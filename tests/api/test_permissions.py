@@ -114,6 +114,7 @@ ROWS = [
     Row("GET", "api:user", platform(404), NOBODY),
     Row("POST", "api:user-deactivate", platform(404), NOBODY),
     Row("POST", "api:user-reactivate", platform(404), NOBODY),
+    Row("DELETE", "api:user-second-factor", platform(404), NOBODY),
     Row("POST", "api:user-password-link", platform(404), NOBODY),
     Row("GET", "api:invitations", (401, *(422,) * 7)),
     Row(
@@ -251,8 +252,14 @@ ROWS = [
             ("POST", "user-deactivate"),
             ("POST", "user-reactivate"),
             ("POST", "user-password-link"),
+            ("POST", "second-factor-reset"),
         )
     ],
+    Row("GET", "web:sign-in-code", (302,) * 8),
+    Row("GET", "web:second-factor", SIGNED_IN_PAGE),
+    Row("POST", "web:second-factor", (302, *(422,) * 7)),
+    Row("POST", "web:second-factor-confirm", (302, *(422,) * 7)),
+    Row("POST", "web:second-factor-disable", (302, *(422,) * 7)),
     Row("GET", "web:account", SIGNED_IN_PAGE),
     Row("POST", "web:account-password", (302, *(422,) * 7)),
     Row("GET", "web:password-link", (302,) * 8),

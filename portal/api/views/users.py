@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from portal.accounts import users
 from portal.accounts.access import access_whole_platform
+from portal.accounts.second_factor import reset_second_factor
 from portal.api.base import View
 from portal.api.schema import problems
 from portal.api.serializers.users import (
@@ -88,6 +89,16 @@ class UserPasswordLink(View):
     def post(self, request: Request, user_id: str) -> Response:
         """Make a link for a new password, good for a day; older ones stop working."""
         return _link(users.issue_password_link(self.principal, user=user_id, now=utc_now()))
+
+
+class UserSecondFactor(View):
+    @extend_schema(
+        operation_id="users_second_factor_reset", request=None, responses={204: None, **_CHANGE}
+    )
+    def delete(self, request: Request, user_id: str) -> Response:
+        """Take the second factor from a user who has lost it."""
+        reset_second_factor(self.principal, user=user_id, now=utc_now())
+        return Response(status=204)
 
 
 def _link(link: users.NewLink) -> Response:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from portal.accounts import users as accounts
 from portal.accounts.access import Principal
 from portal.accounts.models import User
+from portal.accounts.second_factor import has_second_factor
 from portal.accounts.selectors import tokens_of
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError, TooMany
@@ -104,6 +105,7 @@ def account_page(
         "web/account.html",
         {
             "roles": accounts.roles_of(principal, principal.user_id),
+            "has_second_factor": has_second_factor(principal.user_id),
             "tokens": len(tokens_of(principal.user_id)),
             "password_form": password_form or ChangePasswordForm(),
         },

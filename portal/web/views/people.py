@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from portal.accounts import users as accounts
 from portal.accounts.access import Principal, access_whole_platform
+from portal.accounts.second_factor import has_second_factor
 from portal.accounts.users import NewLink
 from portal.core.clock import utc_now
 from portal.core.errors import PortalError
@@ -89,6 +90,7 @@ def _user_page(
             "person": found,
             "roles": accounts.roles_of(principal, found.id),
             "is_self": found.id == principal.user_id,
+            "has_second_factor": has_second_factor(found.id),
             "link": url,
             "link_expires_at": link and link.expires_at,
         },

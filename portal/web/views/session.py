@@ -7,10 +7,12 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy
 
+from portal.accounts.second_factor import has_second_factor
 from portal.web.limits import WITHIN_S, Guesses
+from portal.web.views.second_factor import begin_sign_in
 
 
 class SignInForm(AuthenticationForm):
@@ -46,6 +48,12 @@ class SignIn(LoginView):
     template_name = "web/sign_in.html"
     form_class = SignInForm
     redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        user = form.get_user()
+        if has_second_factor(user.id):
+            return begin_sign_in(self.request, user, then=self.get_success_url())
+        return super().form_valid(form)
 
 
 class SignOut(LogoutView):
