@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyotp
-from cryptography.fernet import Fernet, InvalidToken
 from django.db.models import F
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from portal.accounts.access import Principal, access_whole_platform
 from portal.accounts.models import RecoveryCode, SecondFactor, User
-from portal.core import audit
+from portal.core import audit, sealing
 from portal.core.audit import Actor
 from portal.core.errors import Conflict, Forbidden, NotFound, Rejected
 from portal.core.locks import guarded, lock_rows
@@ -65,7 +64,7 @@ def begin_second_factor(principal: Principal, *, password: str, now: datetime) -
         SecondFactor.objects.update_or_create(
             user=user,
             defaults={
-                "sealed_secret": _seal(pyotp.random_base32()),
+                "sealed_secret": sealing.seal(pyotp.random_base32(), _purpose(user.id)),
                 "created_at": now,
                 "last_step": 0,
             },
@@ -78,7 +77,7 @@ def setup_of(principal: Principal) -> Setup | None:
     factor = SecondFactor.objects.filter(pk=principal.user_id, confirmed_at__isnull=True).first()
     if factor is None:
         return None
-    secret = _unseal(factor.sealed_secret)
+    secret = _unseal(factor)
     uri = pyotp.TOTP(secret).provisioning_uri(name=principal.name, issuer_name=ISSUER)
     return Setup(secret, uri)
 
@@ -159,7 +158,7 @@ def _take_step(factor: SecondFactor, code: str, now: datetime) -> bool:
     digits = code.replace(" ", "")
     if len(digits) != 6 or not (digits.isascii() and digits.isdigit()):
         return False
-    totp = pyotp.TOTP(_unseal(factor.sealed_secret))
+    totp = pyotp.TOTP(_unseal(factor))
     current = int(now.timestamp()) // STEP_S
     for step in range(current - STEPS_AROUND, current + STEPS_AROUND + 1):
         if step > factor.last_step and constant_time_compare(totp.generate_otp(step), digits):
@@ -210,14 +209,10 @@ def _digest(user_id: str, code: str) -> str:
     ).hexdigest()
 
 
-def _seal(secret: str) -> str:
-    return _box().encrypt(secret.encode()).decode()
-
-
-def _unseal(sealed: str) -> str:
+def _unseal(factor: SecondFactor) -> str:
     try:
-        return _box().decrypt(sealed.encode()).decode()
-    except InvalidToken as error:
+        return sealing.unseal(factor.sealed_secret, _purpose(factor.user_id))
+    except sealing.Unreadable as error:
         raise Conflict(
             "accounts.second_factor_unreadable",
             "The second factor was made under another secret key of the portal.",
@@ -225,9 +220,9 @@ def _unseal(sealed: str) -> str:
         ) from error
 
 
-def _box() -> Fernet:
-    key = salted_hmac("portal.accounts.second_factor", "seal", algorithm="sha256").digest()
-    return Fernet(base64.urlsafe_b64encode(key))
+def _purpose(user_id: str) -> str:
+    """Another key for each user: a secret moved to another row does not open."""
+    return f"second_factor:{user_id}"
 
 
 def _record(actor: Actor, verb: str, user: User, now: datetime) -> None:
