@@ -210,6 +210,7 @@ class Leases:
             uid=lease.uid,
             time_limit_ms=(process.time_limit_s or 0) * 1000,
             grace_ms=process.stop_grace_s * 1000,
+            files=process.files,
         )
 
     # -- what became of it -----------------------------------------------------------------------

@@ -7,6 +7,7 @@ import re
 from enum import StrEnum
 
 from agent.errors import Refused
+from agent.runtime import files
 from agent.store import Lease
 from agent.wire import Desired, LeaseSpec, Observed
 
@@ -41,6 +42,10 @@ def check(spec: LeaseSpec) -> None:
         raise _invalid(f"a lease that should run names its {missing}", missing)
     if any("\0" in word for word in spec.process.argv) or not spec.process.argv[0]:
         raise _invalid("an argument holds a NUL or the command is empty", "process.argv")
+    try:
+        files.check(spec.process.files)
+    except files.UnsafeFiles as error:
+        raise _invalid(str(error), "process.files") from error
     for key, value in spec.process.env.items():
         if not key or "=" in key or "\0" in key + value:
             raise _invalid(

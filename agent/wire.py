@@ -35,6 +35,8 @@ NODE_URI_PREFIX = "urn:gpucommons:node:"
 LOG_SIZE_HEADER = "X-Log-Size"
 LOG_FINAL_HEADER = "X-Log-Final"
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_FILES = 1000
+MAX_FILES_BYTES = 1024 * 1024
 
 
 class Message(BaseModel):
@@ -129,11 +131,24 @@ class SliceSpec(Message):
     mig_start: int | None = None
 
 
+class FileSpec(Message):
+    """A file for the work folder, by a relative path without ``..``; owned by the job's user."""
+
+    path: str
+    content_base64: str
+    mode: int = Field(default=0o644, ge=0, le=0o777)
+
+
 class ProcessSpec(Message):
     argv: list[str] = Field(min_length=1)
     env: dict[str, str] = Field(default_factory=dict)
     time_limit_s: int | None = Field(default=None, gt=0)
     stop_grace_s: int = Field(default=10, ge=0, le=600)
+    files: list[FileSpec] = Field(
+        default_factory=list,
+        exclude_if=lambda files: not files,
+        description="at most 1 MiB together; without any an order reads as it did before them",
+    )
 
 
 class LeaseSpec(Message):

@@ -29,6 +29,15 @@ class JobArray(models.Model):
     submitted_at = models.DateTimeField()
 
 
+class Bundle(models.Model):
+    """Files that came with a submission; its jobs share them. ``files``: path, base64, mode."""
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    project_id = models.CharField(max_length=36)
+    files = models.JSONField()
+    created_at = models.DateTimeField()
+
+
 class Job(models.Model):
     """What a user asked for. ``wait_*`` say why it waits.
 
@@ -48,6 +57,7 @@ class Job(models.Model):
     command = models.JSONField()
     env = models.JSONField(default=dict)
     secrets = models.JSONField(default=list)
+    bundle = models.ForeignKey(Bundle, null=True, on_delete=models.PROTECT, related_name="+")
     memory_mib = models.PositiveIntegerField(null=True)
     compute_milli = models.PositiveIntegerField(null=True)
     form = models.CharField(max_length=10, choices=_choices(Form), default=Form.ANY)

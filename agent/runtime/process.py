@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent import crash
-from agent.runtime import process_tree, records
+from agent.runtime import files, process_tree, records
 from agent.runtime.environment import LEASE_VARIABLE
-from agent.wire import EndReason
+from agent.wire import EndReason, FileSpec
 
 NOTIFY_SOCKET = "notify.sock"
 _KILLS_TRIED = 20
@@ -38,6 +38,7 @@ class Launch:
     uid: int | None
     time_limit_ms: int
     grace_ms: int
+    files: Sequence[FileSpec] = ()
 
 
 class UnsafeFolder(Exception):
@@ -100,7 +101,14 @@ class ProcessRuntime:
         folder = self.folder(launch.lease_id)
         folder.mkdir(mode=0o700, exist_ok=True)
         work = self.work_folder(launch.lease_id)
+        written = folder / "files"
+        if launch.files and not written.exists():
+            # No supervisor was ever spawned: what is there is ours, perhaps half written.
+            shutil.rmtree(work, ignore_errors=True)
         work.mkdir(mode=0o700, exist_ok=True)
+        if launch.files and not written.exists():
+            files.write(work, launch.files, launch.uid)
+            written.touch(mode=0o600)
         if launch.uid is not None:
             os.chown(work, launch.uid, launch.uid)
         new = folder / "spec.new"

@@ -87,6 +87,7 @@ class JobDetail:
     command: tuple[str, ...]
     env_names: tuple[str, ...]
     secrets: tuple[str, ...]
+    files: tuple[str, ...]
     time_limit_s: int | None
     max_attempts: int
     retry_exit_codes: tuple[str, ...]
@@ -134,7 +135,11 @@ def access_job(principal: Principal, job_id: str, *, need: Scope) -> Job:
         if slug and number.isdecimal() and len(number) < 10
         else Q(pk=job_id)
     )
-    job = Job.objects.filter(wanted).select_related("project", "submitted_by", "array").first()
+    job = (
+        Job.objects.filter(wanted)
+        .select_related("project", "submitted_by", "array", "bundle")
+        .first()
+    )
     if job is None:
         raise _no_job(job_id)
     try:
@@ -210,6 +215,7 @@ def job_detail(principal: Principal, job_id: str, *, now: datetime | None = None
         command=tuple(job.command),
         env_names=tuple(sorted(job.env)),
         secrets=tuple(job.secrets),
+        files=tuple(path for path, *_ in job.bundle.files) if job.bundle else (),
         time_limit_s=job.time_limit_s,
         max_attempts=job.max_attempts,
         retry_exit_codes=write_ranges(job.retry_exit_codes),

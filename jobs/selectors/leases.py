@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.wire import Desired, LeaseSpec, ProcessSpec, SliceKind, SliceSpec
+from agent.wire import Desired, FileSpec, LeaseSpec, ProcessSpec, SliceKind, SliceSpec
 from billing.domain.metering import LeaseUse
 from jobs.engines.base import NodeTarget
 from jobs.models import Attempt, Job
@@ -44,7 +44,7 @@ def lease_orders(lease_ids: Iterable[str]) -> dict[str, LeaseOrder]:
     """
     attempts = Attempt.objects.filter(
         lease_id__in=list(lease_ids), ended_at__isnull=True
-    ).select_related("job__project")
+    ).select_related("job__project", "job__bundle")
     leases = fleet.lease_views(attempt.lease_id for attempt in attempts)
     return {
         attempt.lease_id: _order(attempt, lease)
@@ -81,6 +81,10 @@ def _order(attempt: Attempt, lease: LeaseView) -> LeaseOrder:
                 env={**secrets, **_environment(job, attempt)},
                 time_limit_s=job.time_limit_s,
                 stop_grace_s=DEFAULT_GRACE_S,
+                files=[
+                    FileSpec(path=path, content_base64=content, mode=mode)
+                    for path, content, mode in (job.bundle.files if job.bundle else ())
+                ],
             ),
             labels=labels,
             stream_id=lease.node_stream_id,

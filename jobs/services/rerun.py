@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import datetime
 
+from jobs.domain.files import JobFile
 from jobs.domain.retries import write_ranges
 from jobs.domain.states import CLASS_OF, Form
 from jobs.models import Job
@@ -34,6 +36,10 @@ def _request_of(job: Job) -> JobRequest:
         name=job.name,
         env=dict(job.env),
         secrets=tuple(job.secrets),
+        files=tuple(
+            JobFile(path, base64.b64decode(content), mode)
+            for path, content, mode in (job.bundle.files if job.bundle else ())
+        ),
         priority=CLASS_OF[job.priority],
         time_limit_s=job.time_limit_s,
         max_attempts=job.max_attempts,

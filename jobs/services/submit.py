@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from billing.selectors import price_now
+from jobs.domain import files
+from jobs.domain.files import JobFile
 from jobs.domain.readiness import Conditions, Need, Waits, judge
 from jobs.domain.readiness import Dependency as Awaited
 from jobs.domain.retries import read_ranges
 from jobs.domain.states import PRIORITY_OF, Form, JobState, PriorityClass, Wish
-from jobs.models import Dependency, Job, JobArray, Transition
+from jobs.models import Bundle, Dependency, Job, JobArray, Transition
 from jobs.scheduling.schedule import can_ever_fit, smallest_equivalent
 from jobs.scheduling.view import QueuedJob, Request
 from jobs.selectors import (
@@ -53,6 +56,7 @@ class JobRequest:
     name: str = ""
     env: dict[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    files: tuple[JobFile, ...] = ()
     priority: PriorityClass = PriorityClass.NORMAL
     time_limit_s: int | None = None
     max_attempts: int = 3
@@ -103,6 +107,7 @@ def submit_job(
             if request.array_size
             else None
         )
+        bundle = _bundle(request, place.id, now)
         jobs = [
             _job(
                 principal,
@@ -110,6 +115,7 @@ def submit_job(
                 project_id=place.id,
                 number=number,
                 array=array,
+                bundle=bundle,
                 index=index,
                 now=now,
             )
@@ -151,6 +157,19 @@ def submit_job(
     return submitted
 
 
+def _bundle(request: JobRequest, project_id: str, now: datetime) -> Bundle | None:
+    if not request.files:
+        return None
+    return Bundle.objects.create(
+        project_id=project_id,
+        files=[
+            [file.path, base64.b64encode(file.content).decode(), file.mode]
+            for file in request.files
+        ],
+        created_at=now,
+    )
+
+
 def _job(
     principal: Principal,
     request: JobRequest,
@@ -158,6 +177,7 @@ def _job(
     project_id: str,
     number: int,
     array: JobArray | None,
+    bundle: Bundle | None,
     index: int,
     now: datetime,
 ) -> Job:
@@ -171,6 +191,7 @@ def _job(
         name=request.name or request.command[0].rsplit("/", 1)[-1][:100],
         command=list(request.command),
         env=request.env,
+        bundle=bundle,
         secrets=sorted(set(request.secrets)),
         memory_mib=request.memory_mib,
         compute_milli=request.compute_milli,
@@ -197,6 +218,13 @@ def _check_fields(request: JobRequest) -> None:
             f"The command has {command_bytes} bytes, more than {MAX_COMMAND_BYTES}.",
             hint="Put the script into a file.",
             field="command",
+        )
+    if fault := files.fault(request.files):
+        raise Rejected(
+            "jobs.files_invalid",
+            fault,
+            hint="Put larger data where the job can fetch it.",
+            field="files",
         )
     _check_range("memory_mib", request.memory_mib, 1, 100_000_000)
     _check_range("compute_milli", request.compute_milli, 1, 1000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import uuid
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from portal.cli.quantities import (
     compute_milli,
     memory_mib,
     moment,
+    script_text,
     seconds,
     show_compute,
     show_memory,
@@ -61,6 +63,12 @@ def submit(
         list[str] | None,
         typer.Option(metavar="NAME", help="A secret of the project for the environment."),
     ] = None,
+    script: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Sent along; without a command bash runs it there."
+        ),
+    ] = None,
     priority: Annotated[str | None, typer.Option(help="low, normal or high.")] = None,
     time_limit: Annotated[
         str | None, typer.Option(help="End it after 90s, 30m, 2h, 1h30m ...")
@@ -102,6 +110,8 @@ def submit(
         "name": name,
         "env": dict(variable(text) for text in env) if env else None,
         "secrets": secret or None,
+        "script": None if script is None else script_text(script),
+        "script_name": None if script is None else script.name,
         "priority": priority,
         "time_limit_s": None if time_limit is None else seconds(time_limit, "--time-limit"),
         "array_size": array,
@@ -113,12 +123,12 @@ def submit(
         "after_any": after_any or None,
         "hold": hold or None,
     }
-    if not command and template is None:
+    if not command and template is None and script is None:
         raise Failure(
             Exit.USAGE,
             "cli.command_missing",
             "There is no command to run.",
-            hint="Write it after --, or name a --template.",
+            hint="Write it after --, or name a --template or a --script.",
         )
     body = {field: value for field, value in wanted.items() if value is not None}
     with Portal() as portal:

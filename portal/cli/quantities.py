@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 from portal.cli.failures import Exit, Failure
 
@@ -62,6 +63,15 @@ def variable(text: str) -> tuple[str, str]:
     if not separator or not name:
         raise _misread("cli.env_invalid", f"--env {text!r} is not NAME=VALUE.", "Write NAME=VALUE.")
     return name, value
+
+
+def script_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise _misread(
+            "cli.script_unreadable", f"--script {path} is no readable text.", "Name a UTF-8 file."
+        ) from None
 
 
 def moment(text: str, option: str) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext_lazy as _
 
+from jobs.domain.files import MAX_SCRIPT_BYTES, JobFile
 from jobs.domain.states import Form, PriorityClass
 from portal.web.base import choices
 
@@ -37,6 +39,21 @@ class Plain(forms.Form):
     def __init__(self, *args: Any, **options: Any) -> None:
         options["label_suffix"] = ""
         super().__init__(*args, **options)
+
+
+class FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class ManyFiles(forms.FileField):
+    """Several files of one field, with the names that the browser gave."""
+
+    widget = FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile[Any]]:
+        given = data if isinstance(data, list | tuple) else [data]
+        cleaned = (forms.FileField.clean(self, one, initial) for one in given if one)
+        return [one for one in cleaned if one]
 
 
 class SubmitForm(Plain):
@@ -150,6 +167,19 @@ class SubmitForm(Plain):
         max_length=5_000,
         help_text=_("Names of the project’s secrets for the environment, separated by commas."),
     )
+    script = forms.CharField(
+        label=_("Script"),
+        required=False,
+        max_length=MAX_SCRIPT_BYTES,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "code"}),
+        help_text=_("Lies beside the command as script.sh: bash script.sh runs it."),
+    )
+    uploads = ManyFiles(
+        label=_("Files"),
+        required=False,
+        help_text=_("Lie beside the command; at most 1 MiB together."),
+    )
     key = forms.CharField(max_length=100, widget=forms.HiddenInput)
 
     def __init__(
@@ -189,6 +219,14 @@ class SubmitForm(Plain):
             if line.strip():
                 env[name.strip()] = value
         return env
+
+    @property
+    def job_files(self) -> tuple[JobFile, ...]:
+        """Uploads and the script; forms send lines with CR and LF, which no shell wants."""
+        files = [JobFile(one.name or "", one.read()) for one in self.cleaned_data["uploads"]]
+        if script := self.cleaned_data["script"].replace("\r\n", "\n"):
+            files.append(JobFile("script.sh", script.encode(), 0o755))
+        return tuple(files)
 
     @property
     def memory_mib(self) -> int | None:

@@ -20,6 +20,7 @@ from agent.wire import (
     EndReason,
     Enforcement,
     EventKind,
+    FileSpec,
     LeaseReport,
     LeaseSpec,
     Observed,
@@ -422,3 +423,26 @@ def test_a_work_base_of_somebody_else_is_refused(tmp_path: Path) -> None:
     writable.chmod(0o777)
     with pytest.raises(UnsafeFolder):
         make_work_base(writable)
+
+
+def test_files_of_an_order_lie_in_the_work_folder_of_its_user(node: Node) -> None:
+    text = "import os; print(open('d/a').read(), os.stat('d').st_uid == os.getuid())"
+    order = running("files", node.share, "python3", "-c", text)
+    assert order.process is not None
+    process = order.process.model_copy(
+        update={"files": [FileSpec(path="d/a", content_base64="aGVsbG8=", mode=0o600)]}
+    )
+
+    node.leases.apply(order.model_copy(update={"process": process}))
+
+    assert ended(node, "files").exit_code == 0
+    assert output(node, "files") == "hello True\n"
+
+
+def test_files_that_leave_the_folder_are_refused(node: Node) -> None:
+    order = running("hostile", node.share, "true")
+    assert order.process is not None
+    process = order.process.model_copy(update={"files": [FileSpec(path="../a", content_base64="")]})
+
+    with pytest.raises(Refused, match="work folder"):
+        node.leases.apply(order.model_copy(update={"process": process}))

@@ -296,3 +296,43 @@ def test_the_value_of_a_secret_is_never_told_again(here):
     assert answer.status_code == 204
     assert b"do-not-tell" not in listed.content
     assert listed.json()["items"][0]["name"] == "TOKEN"
+
+
+def test_a_script_is_run_by_bash_unless_told_otherwise(here):
+    program = here.program("member")
+
+    def submitted(**body):
+        answer = program.post(
+            "/api/v1/jobs", {"project": "vision", **body}, content_type="application/json"
+        )
+        assert answer.status_code == 201, answer.json()
+        return program.get(f"/api/v1/jobs/{answer.json()['id']}").json()
+
+    alone = submitted(script="echo hello\n")
+    beside = submitted(
+        script="x",
+        script_name="a.py",
+        command=["python3", "a.py"],
+        files=[{"path": "d/b", "content_base64": "AA==", "executable": True}],
+    )
+
+    assert (alone["command"], alone["files"]) == (["bash", "script.sh"], ["script.sh"])
+    assert (beside["command"], beside["files"]) == (["python3", "a.py"], ["d/b", "a.py"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"script": "x", "script_name": "../x"},
+        {"script": "x" * 262_145},
+        {"files": [{"path": "a", "content_base64": "?"}], "command": ["x"]},
+        {"files": [{"path": "/a", "content_base64": ""}], "command": ["x"]},
+        {"files": "a", "command": ["x"]},
+    ],
+)
+def test_files_that_cannot_be_taken_are_refused(here, body):
+    answer = here.program("member").post(
+        "/api/v1/jobs", {"project": "vision", **body}, content_type="application/json"
+    )
+
+    assert answer.status_code == 422

@@ -280,3 +280,20 @@ def test_a_template_needs_no_command(stub):
         "secrets": ["TOKEN"],
     }
     assert neither.exit_code == 2
+
+
+def test_a_script_is_sent_along(stub, tmp_path):
+    stub.will(Answer(ACCEPTED, status=201))
+    script = tmp_path / "train.sh"
+    script.write_text("echo ä\n")
+
+    run("submit", "--project", "vision", "--script", script)
+    script.write_bytes(b"\xff")
+    unreadable = run("submit", "--project", "vision", "--script", script)
+
+    assert stub.calls[0].body == {
+        "project": "vision",
+        "script": "echo ä\n",
+        "script_name": "train.sh",
+    }
+    assert unreadable.exit_code == 2

@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.cache import cache
+from django.core.files.uploadedfile import SimpleUploadedFile
 
 from jobs.selectors import job_detail
 from tests import builders
@@ -244,3 +245,15 @@ def test_an_administrator_sets_a_secret_that_no_page_shows(here):
     assert refused.status_code == 422
     assert "do-not-tell" not in refused.content.decode()
     assert "<code>TOKEN</code>" not in after
+
+
+def test_the_form_takes_a_script_and_files(here):
+    browser = here.browser("member")
+    uploads = [SimpleUploadedFile("a.txt", b"1"), SimpleUploadedFile("b.txt", b"2")]
+    sent = {**FORM, "script": "echo a\r\necho b\r\n", "uploads": uploads}
+
+    address = browser.post("/submit", sent).headers["Location"]
+
+    detail = job_detail(here.people["member"], address.rpartition("/")[2])
+    assert detail.files == ("a.txt", "b.txt", "script.sh")
+    assert "a.txt, b.txt, script.sh" in browser.get(address).content.decode()

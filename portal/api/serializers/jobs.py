@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any
 
 from rest_framework import serializers
 
+from jobs.domain.files import MAX_SCRIPT_BYTES
 from jobs.domain.readiness import Need
 from jobs.domain.states import Form, JobState, PriorityClass, Wish
 from jobs.selectors import ArrayView, JobDetail, JobRow
@@ -65,6 +68,20 @@ class RequestIn(Input):
     )
 
 
+class FileIn(Input):
+    """A file for the work folder of the job."""
+
+    path = Text(max_length=1024, help_text="relative, without ..")
+    content_base64 = Text(allow_blank=True, max_length=1_500_000)
+    executable = Flag(required=False, default=False)
+
+    def validate_content_base64(self, text: str) -> bytes:
+        try:
+            return base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise serializers.ValidationError("This is no base64.") from error
+
+
 class JobIn(RequestIn):
     project = Text(max_length=50, help_text="id or short name (slug) of the project")
     template = Text(
@@ -88,8 +105,18 @@ class JobIn(RequestIn):
     )
     hold = Flag(required=False, help_text="wait until somebody releases it")
 
+    script = Text(
+        required=False,
+        allow_null=True,
+        trim_whitespace=False,
+        max_length=MAX_SCRIPT_BYTES,
+        help_text="text that is written into the work folder; without a command bash runs it",
+    )
+    script_name = Text(required=False, max_length=255, help_text="script.sh unless told")
+    files = FileIn(many=True, required=False, help_text="at most 1 MiB together")
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "command" not in attrs and not attrs.get("template"):
+        if "command" not in attrs and not (attrs.get("template") or attrs.get("script")):
             missing = serializers.ValidationError("This field is required.", code="required")
             raise serializers.ValidationError({"command": missing.detail})
         return attrs
@@ -243,6 +270,7 @@ class JobRestOut(Output):
     command = serializers.ListField(child=serializers.CharField())
     env_names = serializers.ListField(child=serializers.CharField())
     secrets = serializers.ListField(child=serializers.CharField())
+    files = serializers.ListField(child=serializers.CharField(), help_text="their paths")
     time_limit_s = serializers.IntegerField(allow_null=True)
     max_attempts = serializers.IntegerField()
     retry_exit_codes = serializers.ListField(child=serializers.CharField())

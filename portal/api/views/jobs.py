@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import selectors
+from jobs.domain.files import JobFile
 from jobs.domain.states import Form, JobState, PriorityClass
 from jobs.selectors.presets import template_fields
 from jobs.services.cancel import cancel_job
@@ -174,10 +175,19 @@ def job_request(principal: Principal, body: dict[str, Any]) -> JobRequest:
     project, template = sent.pop("project"), sent.pop("template", None)
     if template is not None:
         sent = {**template_fields(principal, project, template), **sent}
+    files = [
+        JobFile(one["path"], one["content_base64"], 0o755 if one["executable"] else 0o644)
+        for one in sent.pop("files", ())
+    ]
+    script, script_name = sent.pop("script", None), sent.pop("script_name", "script.sh")
+    if script is not None:
+        files.append(JobFile(script_name, script.encode(), 0o755))
+        sent.setdefault("command", ["bash", script_name])
     sent.setdefault("command", [])
     return JobRequest(
         **{
             **sent,
+            "files": tuple(files),
             **{name: tuple(sent[name]) for name in _LISTS if name in sent},
             "form": Form(sent.get("form", Form.ANY)),
             "priority": PriorityClass(sent.get("priority", PriorityClass.NORMAL)),

@@ -33,6 +33,7 @@ _FIELDS = {
     "memory_mib": "memory_gib",
     "compute_milli": "compute_percent",
     "time_limit_s": "time_limit_min",
+    "files": "uploads",
 }
 
 
@@ -49,7 +50,7 @@ def submit(request: HttpRequest, principal: Principal) -> HttpResponse:
     gpus = _gpus()
     models = sorted({gpu.model for gpu in gpus})
     if request.method == "POST":
-        form = SubmitForm(request.POST, projects=projects, models=models)
+        form = SubmitForm(request.POST, request.FILES, projects=projects, models=models)
         if form.is_valid():
             try:
                 return _submitted(request, principal, form)
@@ -106,6 +107,7 @@ def _submitted(request: HttpRequest, principal: Principal, form: SubmitForm) -> 
         name=data["name"],
         env=data["env"],
         secrets=data["secrets"],
+        files=form.job_files,
         priority=PriorityClass(data["priority"] or PriorityClass.NORMAL),
         time_limit_s=None if limit is None else limit * 60,
         max_attempts=data["max_attempts"] or JobRequest.max_attempts,

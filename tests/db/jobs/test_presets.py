@@ -7,7 +7,9 @@ import json
 import pytest
 
 from agent.wire import Desired
-from jobs.models import Job, Secret, Template
+from jobs.domain.files import JobFile
+from jobs.models import Bundle, Job, Secret, Template
+from jobs.selectors import job_detail
 from jobs.selectors.presets import secret_views, template_fields, template_views
 from jobs.services.presets import delete_secret, delete_template, save_template, set_secret
 from jobs.services.rerun import rerun_job
@@ -149,3 +151,18 @@ def test_a_secret_that_changes_between_two_tellings_starts_the_job_once(transact
     assert desk.job(job_id).state in ("QUEUED", "FAILED")
     assert len(desk.attempts(job_id)) == 1
     desk.assert_nothing_held()
+
+
+def test_files_of_a_submission_reach_every_member_and_a_rerun(desk):
+    files = (JobFile("run.sh", b"ls", 0o755), JobFile("src/a", b"\xff"))
+    done = desk.submit(files=files, array_size=2, compute_milli=100, memory_mib=10)
+    desk.cycle()
+    desk.deliver()
+    told = [[(one.path, one.mode) for one in spec.process.files] for spec in desk.engine.specs]
+    assert told == [[("run.sh", 0o755), ("src/a", 0o644)]] * 2
+    again = rerun_job(principal=desk.member, job_id=done.job_ids[0], now=desk.now).id
+    assert job_detail(desk.member, again).files == ("run.sh", "src/a")
+    assert Bundle.objects.count() == 2
+    with pytest.raises(Rejected) as refused:
+        desk.submit(files=(JobFile("../x", b""),))
+    assert (refused.value.code, refused.value.field) == ("jobs.files_invalid", "files")
