@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from portal.accounts.services import LONGEST_PASSWORD, LONGEST_USER_NAME
@@ -46,7 +46,7 @@ class NewPasswordForm(Plain):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if cleaned.get("password") != cleaned.get("again"):
-            self.add_error("again", _now("The two passwords are not the same."))
+            self.add_error("again", gettext("The two passwords are not the same."))
         return cleaned
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from portal.accounts.roles import Role
@@ -69,7 +69,7 @@ class MoveForm(Plain):
         self, *args: Any, parents: Sequence[tuple[str, str]], with_roots: bool, **options: Any
     ) -> None:
         super().__init__(*args, **options)
-        roots = [(NO_PARENT, _now("Nothing: a root"))] if with_roots else []
+        roots = [(NO_PARENT, gettext("Nothing: a root"))] if with_roots else []
         self.fields["parent"].choices = [*roots, *parents]  # type: ignore[attr-defined]
 
 
