@@ -51,6 +51,15 @@ class Embedded:
         except (OSError, ValueError, KeyError):
             return None
 
+    @property
+    def url(self) -> str:
+        return str(self._shown["url"])
+
+    def login(self, user: str) -> tuple[str, str]:
+        """Name and password of a person of the demonstration."""
+        (password,) = (one["password"] for one in self._shown["users"] if one["name"] == user)
+        return user, password
+
     def api(self, user: str = "admin") -> Api:
         (token,) = (one["token"] for one in self._shown["users"] if one["name"] == user)
         return Api(self._shown["url"], token)

@@ -28,7 +28,7 @@ PAGES = (
     "/prices",
     "/tokens",
 )
-ADMIN_PAGES = ("/nodes",)
+ADMIN_PAGES = ("/nodes", "/tenants", "/users", "/audit", "/account")
 
 
 @pytest.fixture(scope="module")
