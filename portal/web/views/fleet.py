@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_GET
 
 from jobs.selectors import JobName, jobs_on_leases
@@ -55,6 +57,8 @@ def gpus(request: HttpRequest, principal: Principal) -> HttpResponse:
             "nodes": [(node, _bars(node, jobs)) for node in nodes],
             "count": len(every),
             "simulated": sum(gpu.simulated for gpu in every),
+            # Rendered once: a template included for each of hundreds of GPUs is dear.
+            "simulated_tag": mark_safe(render_to_string("web/_simulated.html")),  # noqa: S308
             "healthy": sum(gpu.healthy for gpu in every),
             "leased_milli": sum(gpu.compute_leased_milli for gpu in every),
             "leases": sum(len(gpu.leases) for gpu in every),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -23,6 +24,7 @@ from portal.web.quota_tree import QuotaLine, quota_lines
 
 JOBS_SHOWN = 8
 PROJECTS_SHOWN = 8
+MONTH_KEPT_S = 60
 
 
 @require_GET
@@ -51,9 +53,19 @@ def home(request: HttpRequest, principal: Principal) -> HttpResponse:
 
 
 def _month(principal: Principal, now: datetime) -> UsageReport:
-    """What each project cost since the first of the month (UTC), the dearest first."""
+    """What each project cost since the first of the month (UTC); at most a minute old.
+
+    Running jobs are in it up to the last full hour anyway, and the sum over a month is dear.
+    """
     since = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return read_usage(principal, project=None, since=since, until=now, group=Group.PROJECT, now=now)
+    key = f"home-month:{principal.user_id}:{since:%Y-%m}"
+    known: UsageReport | None = cache.get(key)
+    if known is None:
+        known = read_usage(
+            principal, project=None, since=since, until=now, group=Group.PROJECT, now=now
+        )
+        cache.set(key, known, MONTH_KEPT_S)
+    return known
 
 
 def _first_project(principal: Principal, lines: list[QuotaLine]) -> str | None:
