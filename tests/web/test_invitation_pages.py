@@ -1,5 +1,6 @@
 """Inviting and joining, as forms without script."""
 
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from portal.accounts.models import Membership
@@ -93,3 +94,19 @@ def test_joining_needs_the_token_of_the_form(here):
 
     assert browser.post("/invitation/join").status_code == 403
     assert role_of("outsider") is None
+
+
+def test_an_opened_link_lies_in_the_browser_alone(here):
+    _, link = invited(here)
+    guest = Client()
+
+    opened = guest.get(link)
+    guest.get("/invitation?key=a%00%E2%82%AC%0D%0Ab")
+
+    cookie = opened.cookies["invitation_link"]
+    assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
+    assert opened.headers["Location"] == "/invitation/join"
+    assert opened.headers["Cache-Control"] == "no-store"
+    assert link.partition("key=")[2] not in str(list(Session.objects.values()))
+    assert "sessionid" not in guest.cookies
+    assert guest.get("/invitation/join").status_code == 404

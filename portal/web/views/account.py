@@ -19,10 +19,10 @@ from portal.core.errors import PortalError, TooMany
 from portal.web.base import page, put_error
 from portal.web.failures import failure_page
 from portal.web.limits import WITHIN_S, Guesses
+from portal.web.link_cookies import forget, keep_and_go, kept
 from portal.web.people_forms import ChangePasswordForm, NewPasswordForm
 
 _LINK = "password_link"
-_LONGEST_SECRET = 100
 
 
 @require_GET
@@ -64,14 +64,12 @@ def change_password(request: HttpRequest, principal: Principal) -> HttpResponse:
 
 @require_GET
 def password_link(request: HttpRequest) -> HttpResponse:
-    """Keep the secret in the session, so that the next address does not show it."""
-    request.session[_LINK] = request.GET.get("key", "")[:_LONGEST_SECRET]
-    return redirect("web:password-new")
+    return keep_and_go(request, _LINK, "web:password-new")
 
 
 @require_http_methods(["GET", "POST"])
 def new_password(request: HttpRequest) -> HttpResponse:
-    secret, now = str(request.session.get(_LINK, "")), utc_now()
+    secret, now = kept(request, _LINK), utc_now()
     form = NewPasswordForm(request.POST if request.method == "POST" else None)
     try:
         name = accounts.owner_of_password_link(secret, now)
@@ -79,9 +77,8 @@ def new_password(request: HttpRequest) -> HttpResponse:
             accounts.set_password_by_link(
                 secret=secret, password=form.cleaned_data["password"], now=now
             )
-            del request.session[_LINK]
             messages.success(request, _("Your password is set. Sign in with it."))
-            return redirect("web:sign-in")
+            return forget(redirect("web:sign-in"), _LINK)
     except PortalError as error:
         if error.field != "password":
             return failure_page(request, error)

@@ -26,11 +26,11 @@ from portal.core.clock import utc_now
 from portal.core.errors import PortalError
 from portal.web.base import page, put_error
 from portal.web.failures import failure_page
+from portal.web.link_cookies import forget, keep_and_go, kept
 from portal.web.people_forms import JoinForm
 from portal.web.team_forms import SHORT_ROLE_LABELS, InviteForm
 
 _LINK = "invitation_link"
-_LONGEST_SECRET = 100
 
 
 @require_http_methods(["GET", "POST"])
@@ -57,15 +57,13 @@ def revoke(request: HttpRequest, principal: Principal, invitation_id: str) -> Ht
 
 @require_GET
 def follow(request: HttpRequest) -> HttpResponse:
-    """Keep the secret in the session, so that the next address does not show it."""
-    request.session[_LINK] = request.GET.get("key", "")[:_LONGEST_SECRET]
-    return redirect("web:join")
+    return keep_and_go(request, _LINK, "web:join")
 
 
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest) -> HttpResponse:
     """The role for whoever is signed in; a new user for whoever is not."""
-    secret, now = str(request.session.get(_LINK, "")), utc_now()
+    secret, now = kept(request, _LINK), utc_now()
     user = request.user if isinstance(request.user, User) else None
     form = JoinForm(request.POST if request.method == "POST" and user is None else None)
     try:
@@ -96,14 +94,13 @@ def join(request: HttpRequest) -> HttpResponse:
 
 
 def _joined(request: HttpRequest, offer: InvitationInfo, then: str) -> HttpResponse:
-    del request.session[_LINK]
     text = (
         _("You have joined %(place)s.")
         if then == "web:tenants"
         else _("Your account is made and has joined %(place)s. Sign in with it.")
     )
     messages.success(request, text % {"place": offer.place})
-    return redirect(then)
+    return forget(redirect(then), _LINK)
 
 
 def _invitations(
