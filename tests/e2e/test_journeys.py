@@ -33,11 +33,7 @@ PAGES = (
     "/account",
     "/account/second-factor",
 )
-<<<<<<< HEAD
-ADMIN_PAGES = ("/nodes", "/tenants", "/users", "/audit", "/account")
-=======
 ADMIN_PAGES = ("/nodes", "/tenants/research", "/users", "/audit")
->>>>>>> e9dea5a (Keep opened links in the browser alone; describe people and places; check their pages by axe)
 
 
 @pytest.fixture(scope="module")
