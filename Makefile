@@ -3,7 +3,7 @@ PORT ?= 8000
 DATA ?= var
 
 .DEFAULT_GOAL := setup
-.PHONY: setup run check test test-quick soak openapi messages lock format
+.PHONY: setup run check test test-quick soak openapi messages screenshots lock format
 
 setup:
 	@deploy/scripts/setup.sh
@@ -34,6 +34,11 @@ openapi: setup
 messages: setup
 	@.venv/bin/python deploy/scripts/messages.py extract
 	@.venv/bin/python deploy/scripts/messages.py compile
+
+screenshots: setup
+	@deploy/scripts/install-test-services.sh
+	@.venv/bin/python -m tests.e2e.screenshots var/screenshots
+	@echo "The pictures are in var/screenshots."
 
 lock: setup
 	@deploy/scripts/lock.sh requirements

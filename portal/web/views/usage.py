@@ -120,7 +120,11 @@ def usage(request: HttpRequest, principal: Principal) -> HttpResponse:
             "periods": [(name, label) for name, (label, _days) in PERIODS.items()],
             "groups": [(group.value, label) for group, label in GROUP_LABELS.items()],
             "most_micros": max((line.cost.amount_micros for line in report.lines), default=0),
-            "unused": read_unused(since=asked.since, until=asked.until, now=now)
+            "unused": [
+                day
+                for day in read_unused(since=asked.since, until=asked.until, now=now)
+                if day.capacity_s is not None or day.used_s
+            ]
             if shows_unused
             else [],
         },
