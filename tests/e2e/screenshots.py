@@ -29,27 +29,26 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
     "chinese": {"viewport": {"width": 1280, "height": 800}, "locale": "zh-CN"},
 }
+SLICES: dict[str, dict[str, Any]] = {
+    "train-resnet": {"memory_mib": 49_152, "compute_milli": 400},
+    "notebook": {"memory_mib": 24_576, "compute_milli": 200},
+    "evaluate": {"form": "mig", "memory_mib": 16_384},
+}
 LOG = "for i in 1 2 3 4 5; do echo epoch $i of 5; done; sleep 600"
 
 
 def jobs(system: System) -> str:
     """Some that run, some that wait and some that ended; one that runs."""
     rest = system.rest()
-    running = [
-        rest.submit(["sh", "-c", LOG], name=name, **wanted)["id"]
-        for name, wanted in {
-            "train-resnet": {"memory_mib": 49_152, "compute_milli": 400},
-            "notebook": {"memory_mib": 24_576, "compute_milli": 200},
-            "evaluate": {"form": "mig", "memory_mib": 16_384},
-        }.items()
+    running: list[str] = [
+        rest.submit(["sh", "-c", LOG], name=name, **wanted)["id"] for name, wanted in SLICES.items()
     ]
-    for job_id in running:
-        rest.wait_state(job_id, "RUNNING")
+    for one in running:
+        rest.wait_state(one, "RUNNING")
     rest.wait_end(rest.submit(["true"], name="smoke-test", compute_milli=50)["id"])
     rest.wait_end(rest.submit(["false"], name="broken", compute_milli=50)["id"])
     rest.submit(["true"], name="needs-a-whole-gpu")
-    job_id: str = running[0]
-    return job_id
+    return running[0]
 
 
 def main(folder: Path) -> None:
