@@ -193,7 +193,9 @@ class SubmitForm(Plain):
         try:
             words = tuple(shlex.split(self.cleaned_data["command"]))
         except ValueError as error:
-            raise ValidationError(f"A quote is not closed: {error}.") from error
+            raise ValidationError(
+                _("A quote is not closed: %(error)s.") % {"error": error}
+            ) from error
         if not words:
             raise ValidationError(_("There is no command to run."))
         return words
@@ -342,7 +344,11 @@ class PriceForm(Plain):
         self.models = models
         for number, model in enumerate(models):
             self.fields[f"rate_{number}"] = forms.DecimalField(
-                label=f"{'Every other model' if model == '*' else model} ({currency} per GPU hour)",
+                label=_("%(model)s (%(currency)s per GPU hour)")
+                % {
+                    "model": _("Every other model") if model == "*" else model,
+                    "currency": currency,
+                },
                 min_value=0,
                 max_value=Decimal(1_000_000),
                 max_digits=13,
