@@ -24,24 +24,19 @@ def gpu_states() -> tuple[GpuState, ...]:
     return tuple(
         GpuState(
             gpu_id=gpu.id,
-            node_name=node.name,
+            node_name=gpu.node_name,
             index=gpu.index,
             model=gpu.model,
             memory_mib=gpu.memory_mib,
             mode=gpu.mode,
-            usable=gpu.healthy and node.open,
+            usable=gpu.healthy and gpu.node_ready and not gpu.node_drained,
             compute_leased_milli=gpu.compute_leased_milli,
             memory_leased_mib=gpu.memory_leased_mib,
             family=_family(gpu.mig) if gpu.mig else None,
-            instances=frozenset(
-                Placement(lease.mig_profile, lease.mig_start)
-                for lease in gpu.leases
-                if lease.mig_profile is not None and lease.mig_start is not None
-            ),
-            in_maintenance=gpu.healthy and node.ready and node.drained,
+            instances=frozenset(Placement(profile, start) for profile, start in gpu.instances),
+            in_maintenance=gpu.healthy and gpu.node_ready and gpu.node_drained,
         )
-        for node in fleet.fleet_view()
-        for gpu in node.gpus
+        for gpu in fleet.gpu_loads()
     )
 
 

@@ -1,12 +1,12 @@
 """Writing many rows with different values: one prepared statement, run once for each row.
 
-`QuerySet.bulk_update` builds an expression for every row and field, which costs more than the
-writing.
+`QuerySet.bulk_update` and `Case` build expressions for every row and field, which costs more than
+the writing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connection, models
@@ -34,3 +34,18 @@ def save_rows(rows: Sequence[models.Model], fields: Sequence[str]) -> None:
                 for row in rows
             ],
         )
+
+
+def shift_rows(
+    model: type[models.Model], fields: Sequence[str], shifts: Mapping[str, Sequence[int]]
+) -> None:
+    """Add to counters of rows, given by primary key and in its order; CHECKs refuse an excess."""
+    quote = connection.ops.quote_name
+    columns: list[Any] = [model._meta.get_field(name) for name in fields]
+    names = [quote(column.column) for column in columns]
+    key: Any = model._meta.pk
+    values = ", ".join(f"{name} = {name} + %s" for name in names)
+    table = quote(model._meta.db_table)
+    statement = f"UPDATE {table} SET {values} WHERE {quote(key.column)} = %s"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [[*shift, pk] for pk, shift in sorted(shifts.items())])

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Case, F, Value, When
+from django.db.models import F
 
 from agent.wire import Desired, Enforcement, SliceKind
 from portal.core.errors import Conflict, NotFound
 from portal.core.ids import new_id
 from portal.core.locks import lock_rows
-from portal.core.rows import save_rows
+from portal.core.rows import save_rows, shift_rows
 from portal.fleet.models import Gpu, Lease, MigUnit, Node, NodeState, Slice
 
 
@@ -130,9 +130,11 @@ def lock_gpus_of(lease_ids: Iterable[str]) -> None:
 
 
 def release_leases(releases: Iterable[Release], *, now: datetime) -> set[str]:
-    """Give slices back once their processes are proved gone; the leases that held until now."""
+    """Give slices back once their processes are proved gone; the leases that held until now.
+
+    The caller has locked the GPUs with `lock_gpus_of`.
+    """
     wanted = {release.lease_id: release for release in releases}
-    lock_gpus_of(wanted)
     leases = lock_rows(
         Lease.objects.filter(pk__in=wanted, released_at__isnull=True).select_related("slice")
     )
@@ -199,12 +201,7 @@ def _gpu_taken(gpu: Gpu, lease: NewLease) -> Conflict:
 
 
 def _take(taken: dict[str, tuple[int, int]]) -> None:
-    Gpu.objects.filter(pk__in=taken).update(
-        compute_leased_milli=F("compute_leased_milli")
-        + Case(*(When(pk=pk, then=Value(compute)) for pk, (compute, _) in taken.items())),
-        memory_leased_mib=F("memory_leased_mib")
-        + Case(*(When(pk=pk, then=Value(memory)) for pk, (_, memory) in taken.items())),
-    )
+    shift_rows(Gpu, ["compute_leased_milli", "memory_leased_mib"], taken)
 
 
 def _slices_for(leases: Sequence[NewLease]) -> dict[str, str]:

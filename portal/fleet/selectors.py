@@ -76,6 +76,25 @@ class GpuView:
 
 
 @dataclass(frozen=True)
+class GpuLoad:
+    """One GPU as it is leased now; ``instances`` are the profiles and starts of its MIG leases."""
+
+    id: str
+    node_name: str
+    node_ready: bool
+    node_drained: bool
+    index: int
+    model: str
+    memory_mib: int
+    mode: SharingMode
+    healthy: bool
+    compute_leased_milli: int
+    memory_leased_mib: int
+    mig: MigGeometry | None
+    instances: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
 class GpuKind:
     """What GPUs of the fleet have in common when they are empty."""
 
@@ -162,6 +181,61 @@ def node_view(node_id: str) -> NodeView:
     if not found:
         raise NotFound("fleet.node_not_found", "There is no such node.")
     return found[0]
+
+
+def gpu_loads() -> tuple[GpuLoad, ...]:
+    """Give every GPU by its node's name and index, in two queries that make no models."""
+    instances: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    leases = Lease.objects.filter(released_at__isnull=True, slice__mig_start__isnull=False)
+    for gpu_id, profile, start in leases.values_list(
+        "gpu_id", "slice__mig_profile", "slice__mig_start"
+    ):
+        instances[gpu_id].add((profile, start))
+    rows = Gpu.objects.order_by("node__name", "index", "pk").values_list(
+        "pk",
+        "node__name",
+        "node__state",
+        "node__drained",
+        "index",
+        "model",
+        "memory_mib",
+        "mode",
+        "healthy",
+        "compute_leased_milli",
+        "memory_leased_mib",
+        "mig_geometry",
+    )
+    return tuple(
+        GpuLoad(
+            id=pk,
+            node_name=node_name,
+            node_ready=state == NodeState.READY,
+            node_drained=drained,
+            index=index,
+            model=model,
+            memory_mib=memory_mib,
+            mode=SharingMode(mode),
+            healthy=healthy,
+            compute_leased_milli=compute_leased,
+            memory_leased_mib=memory_leased,
+            mig=_geometry(mig),
+            instances=frozenset(instances[pk]),
+        )
+        for (
+            pk,
+            node_name,
+            state,
+            drained,
+            index,
+            model,
+            memory_mib,
+            mode,
+            healthy,
+            compute_leased,
+            memory_leased,
+            mig,
+        ) in rows
+    )
 
 
 def gpu_kinds() -> tuple[GpuKind, ...]:

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import Case, F, Value, When
-
 from portal.accounts.selectors import owner_names, project_lines
 from portal.core.errors import Rejected
 from portal.core.locks import lock_rows
+from portal.core.rows import shift_rows
 from quotas.domain.accounts import Level, blocking_level
 from quotas.models import Hold, QuotaAccount
 
@@ -81,10 +80,10 @@ def lock_accounts_of(attempt_ids: Iterable[str]) -> None:
 def release_many(attempt_ids: Iterable[str], *, now: datetime) -> set[str]:
     """Give back what the attempts hold; those that held something until now.
 
-    The number of queries does not grow with the batch.
+    The caller has locked the accounts with `lock_accounts_of`. The number of queries does not grow
+    with the batch.
     """
     ids = list(attempt_ids)
-    lock_accounts_of(ids)
     held = lock_rows(Hold.objects.filter(attempt_id__in=ids, released_at__isnull=True))
     Hold.objects.filter(pk__in=[row.pk for row in held]).update(released_at=now)
     given_back: Counter[str] = Counter()
@@ -108,11 +107,7 @@ def _lock_levels(owner_ids: set[str]) -> dict[str, Level]:
 
 
 def _add(taken: Counter[str]) -> None:
-    if taken:
-        QuotaAccount.objects.filter(pk__in=taken).update(
-            held_milli=F("held_milli")
-            + Case(*(When(pk=owner, then=Value(milli)) for owner, milli in taken.items()))
-        )
+    shift_rows(QuotaAccount, ["held_milli"], {owner: [milli] for owner, milli in taken.items()})
 
 
 def _refusals(blocked: dict[str, tuple[NewHold, Level]]) -> dict[str, Rejected]:
