@@ -147,7 +147,11 @@ class Secret(models.Model):
 
 
 class Attempt(models.Model):
-    """One try at running a job. Open until ``ended_at``; a job has at most one open attempt."""
+    """One try at running a job. Open until ``ended_at``; a job has at most one open attempt.
+
+    ``log_kept``: its log was copied from the node, ``log_size`` bytes of which those between
+    ``log_head_end`` and ``log_tail_start`` are missing; without a size the node had no log.
+    """
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
     job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="attempts")
@@ -160,8 +164,20 @@ class Attempt(models.Model):
     exit_code = models.IntegerField(null=True)
     exit_signal = models.PositiveSmallIntegerField(null=True)
     end_reason = models.CharField(max_length=32, blank=True)
+    log_kept = models.BooleanField(default=False)
+    log_kept_bytes = models.BigIntegerField(default=0)
+    log_size = models.BigIntegerField(null=True)
+    log_head_end = models.BigIntegerField(null=True)
+    log_tail_start = models.BigIntegerField(null=True)
 
     class Meta:
+        indexes = [
+            models.Index(
+                fields=["ended_at"],
+                condition=Q(log_kept=False, ended_at__isnull=False),
+                name="attempt_log_to_keep",
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["job", "number"], name="attempt_number_once"),
             models.UniqueConstraint(

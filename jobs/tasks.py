@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs.services import metering, tell
+from jobs.services import kept_logs, metering, tell
 from jobs.services.engine import agent_engine
 from portal.core import outbox
 from portal.core.clock import utc_now
@@ -25,3 +25,8 @@ def tell_leases(message_ids: list[int], lease_ids: list[str]) -> None:
 @shared_task(name="jobs.tasks.meter_running", queue=Queue.BILLING, time_limit=300)
 def meter_running() -> None:
     metering.meter_running(utc_now())
+
+
+@shared_task(name="jobs.tasks.keep_logs", queue=Queue.DEFAULT, time_limit=600)
+def keep_logs() -> None:
+    kept_logs.keep_logs(agent_engine(), now=utc_now())

@@ -32,6 +32,7 @@ class Periodic:
 PERIODIC = (
     Periodic("portal.core.tasks.send_due", 1.0, Queue.DEFAULT),
     Periodic("portal.core.tasks.forget_old", 3600.0, Queue.DEFAULT),
+    Periodic("jobs.tasks.keep_logs", 60.0, Queue.DEFAULT),
     Periodic("jobs.tasks.meter_running", 60.0, Queue.BILLING),
     Periodic("portal.ops.tasks.prove", 6 * 3600.0, Queue.DEFAULT),
 )

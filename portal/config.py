@@ -44,6 +44,10 @@ class Config(BaseSettings):
         default=15.0, gt=0, description="silence after which nothing is placed on a node"
     )
     worker_threads: int = Field(default=6, ge=1, description="of the worker inside manage.py up")
+    log_storage_url: str = Field(
+        default="", description="s3://bucket/prefix by django-storages; empty: data/logs"
+    )
+    log_keep_mib: int = Field(default=64, ge=1, description="of longer logs both ends are kept")
     crash_points: bool = Field(default=False, description="tests only: obey data/crash_at")
 
     @cached_property

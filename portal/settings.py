@@ -123,6 +123,30 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
 ]
 
+
+def _log_storage() -> dict[str, Any]:
+    if not config.log_storage_url:
+        return {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {
+                "location": config.data / "logs",
+                "file_permissions_mode": 0o600,
+                "directory_permissions_mode": 0o700,
+            },
+        }
+    url = urlsplit(config.log_storage_url)
+    return {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {"bucket_name": url.hostname, "location": url.path.strip("/")},
+    }
+
+
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "logs": _log_storage(),
+}
+
 STATIC_URL = "/static/"
 STATIC_ROOT = ROOT / "frontend" / "static"
 

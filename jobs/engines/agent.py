@@ -72,7 +72,7 @@ class AgentEngine(Engine):
         final = response.headers.get(wire.LOG_FINAL_HEADER) == "true"
         size = int(response.headers.get(wire.LOG_SIZE_HEADER, offset + len(data)))
         end = offset + len(data)
-        return LogChunk(data, end, final and end >= size)
+        return LogChunk(data, end, final and end >= size, size)
 
     def _client(self, node: NodeTarget) -> httpx2.Client:
         with self._mutex:

@@ -42,11 +42,15 @@ class NodeTarget:
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Bytes of a log from an offset. ``final``: no byte will follow ``next_offset``."""
+    """Bytes of a log from an offset. ``final``: no byte will follow ``next_offset``.
+
+    ``size``: how long the log is now, where that is known.
+    """
 
     data: bytes
     next_offset: int
     final: bool
+    size: int | None = None
 
 
 class Engine(ABC):

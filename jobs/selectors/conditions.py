@@ -12,6 +12,8 @@ from jobs.domain import readiness
 from jobs.domain.readiness import Conditions, Need
 from jobs.domain.states import TERMINAL, JobState, Wish
 from jobs.models import Attempt, Dependency, Job
+from portal.accounts.access import Principal, accessible_project_ids
+from portal.accounts.roles import Scope
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,15 @@ def dependency_name(on: Job, project_id: str) -> str:
     return f"{on.project.slug}/{on.number}"
 
 
-def dependency_views(job: Job, allowed: set[str] | None) -> tuple[DependencyView, ...]:
+def dependency_views(principal: Principal, job: Job) -> tuple[DependencyView, ...]:
     """Those of the job's dependencies that lie in projects which the caller may read."""
+    rows = list(_dependencies([job.pk]))
+    if not rows:
+        return ()
+    allowed = accessible_project_ids(principal, need=Scope.JOBS_READ)
     return tuple(
         DependencyView(row.on_id, f"{row.on.project.slug}/{row.on.number}", row.need, row.on.state)
-        for row in _dependencies([job.pk])
+        for row in rows
         if allowed is None or row.on.project_id in allowed
     )
 

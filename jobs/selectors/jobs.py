@@ -220,9 +220,7 @@ def job_detail(principal: Principal, job_id: str, *, now: datetime | None = None
         max_attempts=job.max_attempts,
         retry_exit_codes=write_ranges(job.retry_exit_codes),
         not_before=job.not_before,
-        dependencies=dependency_views(
-            job, access.accessible_project_ids(principal, need=Scope.JOBS_READ)
-        ),
+        dependencies=dependency_views(principal, job),
         array_max_running=job.array.max_running if job.array else None,
         attempts=tuple(_attempt_view(attempt, leases[attempt.lease_id]) for attempt in attempts),
         transitions=tuple(

@@ -57,6 +57,7 @@ urlpatterns = [
     path("jobs/<job:ref>/hold", jobs.HoldJob.as_view(), name="job-hold"),
     path("jobs/<job:ref>/release", jobs.ReleaseJob.as_view(), name="job-release"),
     path("jobs/<job:ref>/rerun", jobs.RerunJob.as_view(), name="job-rerun"),
+    path("jobs/<job:ref>/log/search", logs.JobLogSearch.as_view(), name="job-log-search"),
     path("jobs/<job:ref>/log", logs.JobLog.as_view(), name="job-log"),
     path("arrays/<id:array_id>", arrays.OneArray.as_view(), name="array"),
     path("arrays/<id:array_id>/cancel", arrays.CancelArray.as_view(), name="array-cancel"),

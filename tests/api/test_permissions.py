@@ -153,6 +153,7 @@ ROWS = [
         {"value": "v"},
     ),
     Row("DELETE", "api:secret", ADMINS_404, {**PROJECT_PATH, "name": "none"}),
+    Row("GET", "api:job-log-search", (401, *(422,) * 7), JOB_PATH),
     Row("GET", "api:job-log", READERS, JOB_PATH),
     Row("GET", "api:array", READERS, ARRAY_PATH),
     Row("POST", "api:array-cancel", writers(202), ARRAY_PATH),

@@ -218,7 +218,7 @@ class FakeEngine(Engine):
         text = self.logs.get(lease_id, b"")
         data = text[offset : offset + limit]
         over = report.observed is Observed.ENDED and offset + len(data) >= len(text)
-        return LogChunk(data, offset + len(data), over)
+        return LogChunk(data, offset + len(data), over, len(text))
 
 
 class Unreachable(FakeEngine):

@@ -257,3 +257,10 @@ def test_the_form_takes_a_script_and_files(here):
     detail = job_detail(here.people["member"], address.rpartition("/")[2])
     assert detail.files == ("a.txt", "b.txt", "script.sh")
     assert "a.txt, b.txt, script.sh" in browser.get(address).content.decode()
+
+
+def test_the_page_of_a_job_searches_its_log(here):
+    page = here.browser("member").get(f"/jobs/{here.job()}?q=%3Cb%3E").content.decode()
+
+    assert "No line contains this text." in page
+    assert 'value="&lt;b&gt;"' in page

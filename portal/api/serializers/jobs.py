@@ -158,6 +158,23 @@ class LogIn(Input):
     wait_ms = serializers.IntegerField(required=False, default=0, min_value=0, max_value=30_000)
 
 
+class LogSearchIn(Input):
+    q = serializers.CharField(max_length=200, help_text="text; case does not matter")
+    attempt = serializers.IntegerField(
+        required=False, default=None, allow_null=True, min_value=1, max_value=1_000_000
+    )
+    limit = serializers.IntegerField(required=False, default=100, min_value=1, max_value=1000)
+
+
+class LogLineOut(Output):
+    offset = serializers.IntegerField(help_text="in bytes, of the line's begin")
+    text = serializers.CharField()
+
+
+class LogSearchOut(Output):
+    items = LogLineOut(many=True)
+
+
 class AcceptedJobOut(Output):
     """A job, or an array with its members' ids."""
 

@@ -6,12 +6,13 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from jobs.services.engine import agent_engine
-from jobs.services.logs import read_log
+from jobs.services.logs import read_log, search_log
 from portal.api.base import View
 from portal.api.schema import JOB_REF, problems
-from portal.api.serializers.jobs import LogIn
+from portal.api.serializers.jobs import LogIn, LogSearchIn, LogSearchOut
 from portal.api.waiting import place
 
 _HEADERS = [
@@ -59,3 +60,23 @@ class JobLog(View):
         response["X-Log-Final"] = "true" if chunk.final else "false"
         response["Cache-Control"] = "no-store"
         return response
+
+
+class JobLogSearch(View):
+    @extend_schema(
+        operation_id="jobs_log_search",
+        parameters=[JOB_REF, LogSearchIn],
+        responses={200: LogSearchOut, **problems(401, 403, 404, 422, 503)},
+    )
+    def get(self, request: Request, ref: str) -> Response:
+        """Find the first lines of an attempt's log that contain a text."""
+        query = self.query(LogSearchIn)
+        lines = search_log(
+            agent_engine(),
+            principal=self.principal,
+            job_id=ref,
+            wanted=query["q"],
+            attempt=query["attempt"],
+            most=query["limit"],
+        )
+        return Response(LogSearchOut({"items": lines}).data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -17,6 +18,8 @@ from jobs.domain.states import ACTIVE, TERMINAL, JobState, Wish
 from jobs.selectors import array_view, job_detail, job_page
 from jobs.services.cancel import cancel_array, cancel_job
 from jobs.services.conditions import hold_job, release_job
+from jobs.services.engine import agent_engine
+from jobs.services.logs import search_log
 from portal.accounts.access import Principal, access_project
 from portal.accounts.roles import Scope
 from portal.accounts.selectors import projects_of
@@ -91,11 +94,21 @@ def one_job(request: HttpRequest, principal: Principal, ref: str) -> HttpRespons
             "command_line": shlex.join(detail.command),
             "ended": ended,
             "may_save": may_save,
+            **_found_lines(request, principal, row.id),
             "may_cancel": may_write and row.wish != Wish.CANCEL,
             "may_hold": may_write and row.state == JobState.QUEUED and row.wish == Wish.RUN,
             "may_release": may_write and row.state == JobState.QUEUED and row.wish == Wish.HOLD,
         },
     )
+
+
+def _found_lines(request: HttpRequest, principal: Principal, job_id: str) -> dict[str, Any]:
+    wanted = request.GET.get("q", "")[:200]
+    try:
+        lines = search_log(agent_engine(), principal=principal, job_id=job_id, wanted=wanted)
+    except PortalError as error:
+        return {"wanted": wanted, "lines": [], "search_failed": error.detail}
+    return {"wanted": wanted, "lines": lines, "search_failed": ""}
 
 
 @require_POST
