@@ -43,8 +43,12 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     # The in-process broker polls; its default interval costs seconds.
     broker_transport_options=(
-        {"polling_interval": 0.01} if config.embedded else {"visibility_timeout": 120}
+        {"polling_interval": 0.01}
+        if config.embedded
+        # A broker that stands still may not hold whoever sends: the outbox sends again.
+        else {"visibility_timeout": 120, "socket_connect_timeout": 2, "socket_timeout": 5}
     ),
+    task_publish_retry_policy={"max_retries": 1, "interval_start": 0},
     task_ignore_result=True,
     task_default_queue=Queue.DEFAULT,
     task_queues=[Declared(queue) for queue in Queue],

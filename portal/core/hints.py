@@ -31,8 +31,8 @@ def _redis() -> redis.Redis:
     return redis.Redis.from_url(
         config.redis_url,
         socket_connect_timeout=2,
-        socket_timeout=30,
-        retry=Retry(NoBackoff(), 1),
+        socket_timeout=3,
+        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
     )
 
 
