@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,18 +18,21 @@ def split_off(owner: Any, name: str) -> None:
     """Let `owner.name`, which `ingest` calls inside its transaction, be called after it."""
     step: Callable[..., Any] = getattr(owner, name)
     together = ingest.ingest
-    later: list[Callable[[], Any]] = []
+    # Of each thread its own: another one may not do what the killed one put off.
+    put_off_by = threading.local()
 
     def put_off(*args: Any, **kwargs: Any) -> None:
         if args[0]:
-            later.append(partial(step, *args, **kwargs))
+            put_off_by.steps = [*getattr(put_off_by, "steps", []), partial(step, *args, **kwargs)]
 
     def apart(*args: Any, **kwargs: Any) -> None:
         together(*args, **kwargs)
-        while later:
+        steps = getattr(put_off_by, "steps", [])
+        put_off_by.steps = []
+        for late in steps:
             crash.point(POINT)
             with guarded():
-                later.pop()()
+                late()
 
     setattr(owner, name, put_off)
     for module in (ingest, reconcile, tell, watch):
