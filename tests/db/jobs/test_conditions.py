@@ -63,7 +63,7 @@ def test_what_can_never_start_is_cancelled_down_the_chain(desk):
     assert told(desk, second) == told(desk, third) == ("CANCELLED", "dependency_failed")
     assert "vision/2" in desk.job(third).reason
     assert told(desk, last) == ("STARTING", "")
-    assert Transition.objects.filter(job=second).last().actor == "scheduler"
+    assert Transition.objects.filter(job=second).latest("pk").actor == "scheduler"
 
 
 def test_a_job_may_wait_for_one_that_has_ended_already(desk):
@@ -173,7 +173,7 @@ def test_an_array_runs_as_many_members_at_once_as_it_says(desk):
     assert set(waiting.values_list("wait_code", flat=True)) == {"jobs.array_throttle"}
     assert desk.cycle() == 0
     desk.deliver()
-    first = Job.objects.filter(pk__in=members, state="STARTING").first().pk
+    first = Job.objects.filter(pk__in=members, state="STARTING").earliest("pk").pk
     desk.engine.begin(desk.lease_of(first))
     end(desk, first)
     assert desk.cycle() == 1
@@ -198,7 +198,7 @@ def test_an_exit_code_is_tried_again_after_a_pause(desk):
         "jobs.not_before",
         "retry_exit_code",
     )
-    assert "tried again after 10 s" in Transition.objects.filter(job=job_id).last().detail
+    assert "tried again after 10 s" in Transition.objects.filter(job=job_id).latest("pk").detail
     assert desk.cycle() == 0
     desk.passes(seconds=10)
     assert desk.cycle() == 1

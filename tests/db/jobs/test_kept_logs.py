@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.core.files.storage import InMemoryStorage, storages
+from django.core.files.storage import InMemoryStorage
 
 from jobs.services import kept_logs
 from jobs.services.kept_logs import keep_logs
@@ -17,10 +17,8 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture(autouse=True)
-def store(monkeypatch):
-    kept = InMemoryStorage()
-    monkeypatch.setitem(storages._storages, "logs", kept)
-    return kept
+def _store(monkeypatch):
+    monkeypatch.setattr(kept_logs, "storages", {"logs": InMemoryStorage()})
 
 
 def ended(desk, text):
