@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from jobs.services import watch
 from portal.accounts.models import User
@@ -114,10 +115,16 @@ def test_of_two_watchers_one_watches_and_the_other_takes_over(monkeypatch):
         at_work.remove(engine)
 
     monkeypatch.setattr(watch, "watch_nodes", watching)
+
+    def take_turns(name, stop):
+        try:
+            watch.watch_in_turn(name, name, stop)
+        finally:
+            connection.close()
+
     stops = {name: threading.Event() for name in ("first", "second")}
     watchers = {
-        name: threading.Thread(target=watch.watch_in_turn, args=(name, name, stop))
-        for name, stop in stops.items()
+        name: threading.Thread(target=take_turns, args=(name, stop)) for name, stop in stops.items()
     }
     try:
         watchers["first"].start()
