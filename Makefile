@@ -16,7 +16,7 @@ check: setup
 
 test: setup
 	@deploy/scripts/install-test-services.sh
-	@deploy/scripts/test.sh sqlite postgres e2e
+	@deploy/scripts/test.sh sqlite postgres topology e2e
 
 test-quick: setup
 	@deploy/scripts/test.sh sqlite

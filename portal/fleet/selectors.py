@@ -186,11 +186,12 @@ def node_view(node_id: str) -> NodeView:
 def gpu_loads() -> tuple[GpuLoad, ...]:
     """Give every GPU by its node's name and index, in two queries that make no models."""
     instances: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    leases = Lease.objects.filter(released_at__isnull=True, slice__mig_start__isnull=False)
+    leases = Lease.objects.filter(released_at__isnull=True)
     for gpu_id, profile, start in leases.values_list(
         "gpu_id", "slice__mig_profile", "slice__mig_start"
     ):
-        instances[gpu_id].add((profile, start))
+        if start is not None:
+            instances[gpu_id].add((profile, start))
     rows = Gpu.objects.order_by("node__name", "index", "pk").values_list(
         "pk",
         "node__name",
