@@ -119,6 +119,11 @@ def price_book() -> list[Price]:
     return [Price(info.id, info.effective_from, info.rates) for info in price_versions()]
 
 
+def prices_exist() -> bool:
+    """Whether a price was ever published; every model has one from then on."""
+    return PriceVersion.objects.exists()
+
+
 def price_now(gpu_model: str, *, now: datetime) -> int | None:
     """Micro-units for an hour of a whole GPU of the model; None while there is no price at all."""
     prices = price_book()

@@ -12,8 +12,9 @@ from quotas.models import Hold, QuotaAccount
 def levels_of(owner_ids: Iterable[str]) -> dict[str, Level]:
     """Give the accounts of tenants and projects; one that does not exist yet has no limit."""
     levels = {owner_id: Level(owner_id, None, 0) for owner_id in owner_ids}
-    for account in QuotaAccount.objects.filter(pk__in=levels):
-        levels[account.pk] = Level(account.pk, account.limit_milli, account.held_milli)
+    accounts = QuotaAccount.objects.filter(pk__in=levels)
+    for pk, limit, held in accounts.values_list("pk", "limit_milli", "held_milli"):
+        levels[pk] = Level(pk, limit, held)
     return levels
 
 

@@ -120,6 +120,7 @@ def queue_head(limit: int, now: datetime) -> QueueHead:
         )[:limit]
     )
     owners: dict[str, tuple[str, ...]] = {}
+    requests: dict[tuple[int | None, int | None, str, str], Request] = {}
     queue = []
     members: list[tuple[str, str | None]] = []
     for pk, project_id, priority, queued_at, compute, memory, form, model, array, at_once in rows:
@@ -128,8 +129,12 @@ def queue_head(limit: int, now: datetime) -> QueueHead:
             most[array] = at_once
         if project_id not in owners:
             owners[project_id] = owner_ids_of(project_id)
-        request = Request(compute, memory, Form(form), model)
-        queue.append(QueuedJob(pk, project_id, owners[project_id], priority, queued_at, request))
+        asked = (compute, memory, form, model)
+        if asked not in requests:
+            requests[asked] = Request(compute, memory, Form(form), model)
+        queue.append(
+            QueuedJob(pk, project_id, owners[project_id], priority, queued_at, requests[asked])
+        )
     room = {array_id: number - running.get(array_id, 0) for array_id, number in most.items()}
     beyond = beyond_room(members, room)
     told = [(pk, most[array]) for pk, array in members if pk in beyond and array]

@@ -18,7 +18,7 @@ from portal.core import crash, hints
 from portal.core.locks import guarded, lock_rows
 from portal.core.rows import save_rows
 from portal.fleet import services as fleet
-from portal.fleet.selectors import lease_views, node_target
+from portal.fleet.selectors import node_target
 from quotas.services import holds
 
 _JOB_FIELDS = [
@@ -129,14 +129,15 @@ def settle(ends: Iterable[Ended], *, actor: str, now: datetime) -> None:
 def _lock(lease_ids: Iterable[str], ending: list[str]) -> dict[str, Attempt]:
     """Lock what the reports touch, in the house's order, and give the open attempts by lease."""
     rows = Attempt.objects.filter(lease_id__in=list(lease_ids), ended_at__isnull=True)
-    job_ids = {attempt.job_id for attempt in rows}
-    ending_rows = [attempt for attempt in rows if attempt.lease_id in ending]
-    if ending_rows:
-        holds.lock_accounts_of([attempt.pk for attempt in ending_rows])
-        fleet.lock_gpus_of([attempt.lease_id for attempt in ending_rows])
+    known = list(rows.values_list("pk", "job_id", "lease_id"))
+    ending_ids = {pk: lease_id for pk, _, lease_id in known if lease_id in ending}
+    if ending_ids:
+        holds.lock_accounts_of(ending_ids)
+        fleet.lock_gpus_of(ending_ids.values())
+    job_ids = {job_id for _, job_id, _ in known}
     jobs = {job.pk: job for job in lock_rows(Job.objects.filter(pk__in=job_ids))}
     attempts: dict[str, Attempt] = {}
-    for attempt in rows.all():
+    for attempt in rows:
         if attempt.job_id in jobs:
             attempt.job = jobs[attempt.job_id]
             attempts[attempt.lease_id] = attempt
@@ -173,18 +174,17 @@ def _settle(
     if not ends:
         return []
     holds.release_many([attempts[ended.lease_id].pk for ended in ends], now=now)
-    fleet.release_leases(
+    leases = fleet.release_leases(
         [
             fleet.Release(ended.lease_id, started_at=ended.started_at, ended_at=ended.ended_at)
             for ended in ends
         ],
         now=now,
     )
-    leases = lease_views([ended.lease_id for ended in ends])
     spans = [
-        Span(attempts[ended.lease_id], leases[ended.lease_id], ended.started_at, ended.ended_at)
+        Span(attempts[ended.lease_id], lease, ended.started_at, ended.ended_at)
         for ended in ends
-        if ended.started_at and ended.ended_at
+        if (lease := leases.get(ended.lease_id)) and ended.started_at and ended.ended_at
     ]
     meter(lease_uses(spans, final=True), now=now)
     hints.give_on_commit(hints.Hint.SCHEDULE)
@@ -240,9 +240,11 @@ def _end(attempt: Attempt, ended: Ended, *, actor: str, now: datetime) -> Transi
 
 def _used(attempt: Attempt, kind: EndKind) -> int:
     """How many of its attempts the job has used up, with this one."""
+    this = int(kind not in FREE_ENDS)
+    if attempt.number == 1:
+        return this
     earlier = Attempt.objects.filter(job=attempt.job, number__lt=attempt.number)
-    used = earlier.exclude(end_reason__in=FREE_ENDS).count() if attempt.number > 1 else 0
-    return used + (kind not in FREE_ENDS)
+    return this + earlier.exclude(end_reason__in=FREE_ENDS).count()
 
 
 def _save(attempts: Iterable[Attempt], story: list[Transition]) -> None:

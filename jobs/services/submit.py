@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from billing.selectors import price_now
+from billing.selectors import prices_exist
 from jobs.domain import files
 from jobs.domain.files import JobFile
 from jobs.domain.readiness import Conditions, Need, Waits, judge
@@ -93,7 +93,7 @@ def submit_job(
     _check_conditions(request, now)
     awaited = _awaited(principal, request)
     _check_secrets(request, place)
-    _check_price(request, now)
+    _check_price()
     _check_fit(request, place, now)
     count = request.array_size or 1
     with guarded():
@@ -349,9 +349,9 @@ def _storable(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _check_price(request: JobRequest, now: datetime) -> None:
+def _check_price() -> None:
     """Use that has no price could not be metered, and its job never end."""
-    if price_now(request.gpu_model, now=now) is None:
+    if not prices_exist():
         raise Rejected(
             "billing.no_price",
             "No price was ever published, so use cannot be metered.",

@@ -19,6 +19,7 @@ from portal.core.ids import new_id
 from portal.core.locks import lock_rows
 from portal.core.rows import save_rows, shift_rows
 from portal.fleet.models import Gpu, Lease, MigUnit, Node, NodeState, Slice
+from portal.fleet.selectors import LeaseView, views_of
 
 
 @dataclass(frozen=True)
@@ -126,17 +127,20 @@ class Release:
 
 def lock_gpus_of(lease_ids: Iterable[str]) -> None:
     """Lock the GPUs of these leases, by id, before jobs are locked."""
-    lock_rows(Gpu.objects.filter(pk__in=Lease.objects.filter(pk__in=list(lease_ids)).values("gpu")))
+    held = Lease.objects.filter(pk__in=list(lease_ids))
+    lock_rows(Gpu.objects.filter(pk__in=held.values("gpu")).only("pk"))
 
 
-def release_leases(releases: Iterable[Release], *, now: datetime) -> set[str]:
+def release_leases(releases: Iterable[Release], *, now: datetime) -> dict[str, LeaseView]:
     """Give slices back once their processes are proved gone; the leases that held until now.
 
     The caller has locked the GPUs with `lock_gpus_of`.
     """
     wanted = {release.lease_id: release for release in releases}
     leases = lock_rows(
-        Lease.objects.filter(pk__in=wanted, released_at__isnull=True).select_related("slice")
+        Lease.objects.filter(pk__in=wanted, released_at__isnull=True).select_related(
+            "slice", "gpu", "node"
+        )
     )
     given_back: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for lease in leases:
@@ -152,7 +156,7 @@ def release_leases(releases: Iterable[Release], *, now: datetime) -> set[str]:
         _take(given_back)
     instances = [lease.id for lease in leases if lease.slice.kind == SliceKind.MIG]
     MigUnit.objects.filter(lease_id__in=instances).update(released_at=now)
-    return {lease.id for lease in leases}
+    return {view.id: view for view in views_of(leases)}
 
 
 def _takes_leases(node: Node) -> bool:

@@ -152,7 +152,7 @@ class NodeTarget:
 def fleet_view() -> tuple[NodeView, ...]:
     """Give every node by name, with GPUs and active leases, in three queries."""
     leases: dict[str, list[LeaseView]] = defaultdict(list)
-    for lease in _lease_views(_leases().filter(released_at__isnull=True)):
+    for lease in views_of(_leases().filter(released_at__isnull=True)):
         leases[lease.gpu_id].append(lease)
     gpus: dict[str, list[GpuView]] = defaultdict(list)
     for gpu in Gpu.objects.select_related("node").order_by("index", "pk"):
@@ -260,13 +260,13 @@ def lease_view(lease_id: str) -> LeaseView:
 
 def lease_views(lease_ids: Iterable[str]) -> dict[str, LeaseView]:
     """Give leases by id, in one query."""
-    found = _lease_views(_leases().filter(pk__in=set(lease_ids)))
+    found = views_of(_leases().filter(pk__in=set(lease_ids)))
     return {lease.id: lease for lease in found}
 
 
 def active_leases_of_node(node_id: str) -> list[LeaseView]:
     """Give the leases of a node that hold a slice, oldest first."""
-    return _lease_views(_leases().filter(node_id=node_id, released_at__isnull=True))
+    return views_of(_leases().filter(node_id=node_id, released_at__isnull=True))
 
 
 def node_target(node_id: str) -> NodeTarget:
@@ -351,7 +351,8 @@ def _leases() -> QuerySet[Lease]:
     return Lease.objects.select_related("slice", "gpu", "node").order_by("pk")
 
 
-def _lease_views(leases: QuerySet[Lease]) -> list[LeaseView]:
+def views_of(leases: Iterable[Lease]) -> list[LeaseView]:
+    """Give rows that were read with slice, GPU and node as other rooms see them."""
     return [
         LeaseView(
             id=lease.id,

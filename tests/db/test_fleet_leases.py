@@ -26,9 +26,10 @@ RACERS = 10
 
 def release(*lease_ids, started_at=NOW, ended_at=NOW):
     with guarded():
-        return release_leases(
+        released = release_leases(
             [Release(lease_id, started_at, ended_at) for lease_id in lease_ids], now=later(60)
         )
+    return set(released)
 
 
 def whole(gpu_id):
