@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import structlog
@@ -35,11 +35,14 @@ QUEUE_READ = 5_000
 BATCH = 50
 
 
-def run_cycle(now: datetime) -> int:
+def run_cycle(now: datetime, *, clock: Callable[[], datetime] | None = None) -> int:
     """Place what can be placed and write why the rest waits; how many jobs were admitted.
 
     Safe to run anywhere at any time, also beside another cycle: what a plan takes is taken again
     under locks, and a batch that lost a race is applied job by job.
+
+    ``clock`` is read once the view is: a lease then begins after the end that made room for it,
+    also when that end was taken in since ``now``. Without it leases begin at ``now``.
     """
     settle_dependencies(now)
     head = queue_head(QUEUE_READ, now)
@@ -47,17 +50,19 @@ def run_cycle(now: datetime) -> int:
     queue = head.jobs
     if not queue:
         return 0
-    plan = schedule(ClusterView(gpu_states(), queue, levels_above(queue)))
+    view = ClusterView(gpu_states(), queue, levels_above(queue))
+    placed_at = clock() if clock else now
+    plan = schedule(view)
     crash.point("cycle.planned")
     jobs = {job.job_id: job for job in queue}
     admitted = 0
     for start in range(0, len(plan.placed), BATCH):
         batch = plan.placed[start : start + BATCH]
         try:
-            admitted += _admit(batch, jobs, now)
+            admitted += _admit(batch, jobs, placed_at)
         except PortalError as error:
             _log.info("cycle.batch_lost_a_race", code=error.code)
-            admitted += sum(_admit_alone(placed, jobs, now) for placed in batch)
+            admitted += sum(_admit_alone(placed, jobs, placed_at) for placed in batch)
     _explain(plan.waiting)
     return admitted
 

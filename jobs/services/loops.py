@@ -28,7 +28,7 @@ def run_scheduler(owner: str, stop: threading.Event) -> None:
     while not stop.is_set():
         began = time.monotonic()
         try:
-            if right.held(utc_now()) and run_cycle(utc_now()) >= QUEUE_READ:
+            if right.held(utc_now()) and run_cycle(utc_now(), clock=utc_now) >= QUEUE_READ:
                 continue
         except PortalError as error:
             _log.info("scheduler.retry", code=error.code)

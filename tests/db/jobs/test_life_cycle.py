@@ -11,6 +11,7 @@ from billing.models import Segment
 from jobs.engines.base import EngineTransient
 from jobs.models import Attempt, Job
 from jobs.services.cancel import cancel_array, cancel_job
+from jobs.services.cycle import run_cycle
 from jobs.services.ingest import ingest
 from jobs.services.logs import read_log
 from jobs.services.metering import meter_running
@@ -303,6 +304,20 @@ def test_a_refused_lease_is_tried_as_often_as_allowed(transactional_db):
     assert desk.job(job_id).reason == "GPU-0 is out of service: XID 79"
     assert [spec.desired for spec in desk.engine.specs] == [Desired.ABSENT] * 2
     desk.assert_nothing_held()
+
+
+def test_a_lease_begins_after_the_end_that_made_room_for_it(desk):
+    """The end is taken in after the cycle has begun and before it reads what is free."""
+    first = desk.running(compute_milli=1000)
+    second = desk.submit(compute_milli=1000).id
+    begun = desk.now
+    desk.passes(seconds=1)
+    desk.engine.end(desk.lease_of(first), EndReason.EXITED, exit_code=0)
+    desk.listen()
+    desk.passes(seconds=1)
+    assert run_cycle(begun, clock=lambda: desk.now) == 1
+    assert desk.lease(second).created_at > desk.lease(first).released_at
+    assert_sound()
 
 
 # ---- telling --------------------------------------------------------------------------------
